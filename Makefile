@@ -1,0 +1,32 @@
+# The two commands of the README: `make demo` and `make test`. Everything lives in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: setup demo test slow lint clean
+
+setup: $(VENV)/installed
+
+# The constraints pin torch to a CPU build where one is offered; bring your own with `make setup CONSTRAINTS=`.
+CONSTRAINTS ?= -c constraints.txt
+$(VENV)/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet $(CONSTRAINTS) -e '.[dev]'
+	touch $@
+
+demo: setup
+	$(BIN)/calibsft run tiny
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest
+
+slow: setup
+	$(BIN)/pytest -m slow
+
+clean:
+	rm -rf $(VENV) runs

@@ -1,0 +1,226 @@
+"""Stage folders: what a stage leaves behind, written so that a kill at any moment loses nothing finished.
+
+A stage folder holds `recipe.resolved.yaml` (the settings that shaped it, written first), data files, and
+`manifest.json`, written last: it exists exactly when the stage is complete. A file is written under a
+temporary name, synced, and renamed. Work is planned by name, so a rerun does what is missing and nothing
+twice; resuming under changed settings is refused by the name of the changed key.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import yaml
+
+from calibsft import __version__
+from calibsft.errors import InputError
+from calibsft.schema import SCHEMA_VERSION
+
+MANIFEST = "manifest.json"
+SETTINGS = "recipe.resolved.yaml"
+TEMPORARY = ".partial"
+
+
+def write_atomic(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a temporary file, make it durable, and give it its name in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + TEMPORARY)
+    try:
+        write(partial)
+        with partial.open("rb+") as handle:
+            os.fsync(handle.fileno())
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_text(path: Path, text: str) -> None:
+    write_atomic(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def write_json(path: Path, data: Any) -> None:
+    write_text(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_parquet(path: Path, frame: pl.DataFrame) -> None:
+    write_atomic(path, lambda partial: frame.write_parquet(partial))
+
+
+def file_hash(path: Path) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
+@dataclass(slots=True)
+class StageFolder:
+    """One stage's folder.
+
+    Attributes
+    ----------
+    settings
+        Everything that shapes the stage's result, as plain data.
+    inputs
+        Content hashes of what it reads, by name.
+    """
+
+    path: Path
+    stage: str
+    settings: dict[str, Any]
+    inputs: dict[str, str] = field(default_factory=dict)
+    _began: float = field(default_factory=time.monotonic)
+    _resumed: bool = False
+
+    @property
+    def complete(self) -> bool:
+        return (self.path / MANIFEST).is_file()
+
+    def begin(self) -> None:
+        """Take up the folder: new, or as an earlier run with the same settings left it."""
+        self.check_unchanged()
+        self.path.mkdir(parents=True, exist_ok=True)
+        self._resumed = (self.path / SETTINGS).is_file()
+        for leftover in self.path.glob(f"*{TEMPORARY}"):
+            leftover.unlink()
+        write_text(self.path / SETTINGS, yaml.safe_dump(self._record(), sort_keys=False, allow_unicode=True))
+        self._began = time.monotonic()
+
+    def _record(self) -> dict[str, Any]:
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "stage": self.stage,
+            "settings": self.settings,
+            "inputs": self.inputs,
+        }
+
+    def check_unchanged(self) -> None:
+        """Refuse a folder made under other settings or from other inputs, naming the first difference."""
+        if self.path.is_dir() and not (self.path / SETTINGS).is_file() and any(self.path.iterdir()):
+            raise InputError(
+                f"{self.path}: the folder is not empty and not a stage of calibsft; choose another one with --out"
+            )
+        difference = self.difference()
+        if difference:
+            raise InputError(
+                f"{self.path}: {difference}; choose another folder with --out, or start this stage over with --fresh"
+            )
+
+    def difference(self) -> str | None:
+        """What changed since this folder was begun, or None."""
+        path = self.path / SETTINGS
+        if not path.is_file():
+            return None
+        old = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if old.get("schema_version") != SCHEMA_VERSION:
+            return f"it has schema version {old.get('schema_version')}, this program writes {SCHEMA_VERSION}"
+        before, now = flatten(old["settings"]), flatten(json.loads(json.dumps(self.settings)))
+        for key in sorted(before.keys() | now.keys()):
+            if before.get(key) != now.get(key):
+                return f"{key} was {before.get(key)!r} and is now {now.get(key)!r}"
+        for name in sorted(self.inputs.keys() | old["inputs"].keys()):
+            if old["inputs"].get(name) != self.inputs.get(name):
+                return f"its input '{name}' has changed"
+        return None
+
+    def discard(self) -> None:
+        """Delete the folder and everything in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def finish(self, **facts: Any) -> None:
+        """Write the manifest: hashes of every file, and the cost and circumstances of the work."""
+        files = [f for f in sorted(self.path.rglob("*")) if self._counts(f)]
+        hashes = {str(f.relative_to(self.path)): file_hash(f) for f in files}
+        write_json(
+            self.path / MANIFEST,
+            {
+                "schema_version": SCHEMA_VERSION,
+                "stage": self.stage,
+                "calibsft": __version__,
+                "inputs": self.inputs,
+                "content_hash": hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest(),
+                "files": hashes,
+                "bytes": {str(f.relative_to(self.path)): f.stat().st_size for f in files},
+                "wall_seconds": round(time.monotonic() - self._began, 3),
+                "resumed": self._resumed,
+                "peak_memory_mb": peak_memory_mb(),
+                "python": platform.python_version(),
+                **facts,
+            },
+        )
+
+    @staticmethod
+    def _counts(file: Path) -> bool:
+        """Data counts towards the content; settings and logs of the work do not."""
+        return (
+            file.is_file()
+            and file.name not in {SETTINGS, MANIFEST, "metrics.jsonl"}
+            and "checkpoints" not in file.parts
+        )
+
+    def manifest(self) -> dict[str, Any]:
+        return read_manifest(self.path)
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a complete stage, with its schema version checked."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise InputError(
+            f"{folder}: no {MANIFEST}, so this is not a finished stage; run the stage to its end first"
+        )
+    manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    for name, size in manifest.get("bytes", {}).items():
+        if not (folder / name).is_file() or (folder / name).stat().st_size != size:
+            raise InputError(
+                f"{folder / name}: missing or not as the manifest describes it; remove {folder} and rerun the stage"
+            )
+    if manifest.get("schema_version") != SCHEMA_VERSION:
+        raise InputError(
+            f"{path}: schema version {manifest.get('schema_version')} is not {SCHEMA_VERSION}; use the calibsft that wrote it"
+        )
+    return manifest
+
+
+def peak_memory_mb() -> float:
+    """The most memory this process has held, in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (1024**2 if sys.platform == "darwin" else 1024), 1)
+
+
+def shard_name(index: int) -> str:
+    return f"part-{index:05d}.parquet"
+
+
+def shards(folder: Path) -> list[Path]:
+    """The data shards of a folder, in order."""
+    return sorted(folder.glob("part-*.parquet"))

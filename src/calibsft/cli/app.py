@@ -1,0 +1,84 @@
+"""The command line's frame: the commands, and how failures are told.
+
+Results go to standard output, everything else to standard error. Bad input ends with one sentence and exit
+code 2; a traceback appears only with --debug.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import click
+import typer
+
+from calibsft.cli.build import build
+from calibsft.cli.evaluate import evaluate
+from calibsft.cli.report import report
+from calibsft.cli.rollout import rollout
+from calibsft.cli.run import run
+from calibsft.cli.score import score
+from calibsft.cli.sft import sft
+from calibsft.cli.verify import verify
+from calibsft.errors import InputError
+from calibsft.progress import say
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "run": run,
+    "rollout": rollout,
+    "verify": verify,
+    "build": build,
+    "sft": sft,
+    "eval": evaluate,
+    "score": score,
+    "report": report,
+}
+
+app = typer.Typer(
+    name="calibsft",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    help="Teach a language model to say how sure it is, and to be right about that.",
+)
+for name, command in COMMANDS.items():
+    app.command(name)(command)
+
+
+@app.callback()
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")] = False,
+) -> None:
+    if version:
+        from calibsft import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Entry point: run a command and turn failures into one sentence."""
+    debug = "--debug" in sys.argv
+    try:
+        app(standalone_mode=False)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        say("interrupted; run the same command again to go on")
+        sys.exit(130)
+    except InputError as error:
+        if debug:
+            raise
+        say(f"calibsft: {error}")
+        sys.exit(2)
+    except Exception as error:
+        if debug:
+            raise
+        say(
+            f"calibsft: unexpected {type(error).__name__}: {error}; run with calibsft --debug … for the traceback"
+        )
+        sys.exit(1)

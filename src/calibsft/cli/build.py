@@ -1,0 +1,98 @@
+"""`calibsft build`: graded responses to a training set."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from calibsft.artifacts import file_hash
+from calibsft.cli.options import AsJson, FormatName, Fresh, Out, Seed, perform
+from calibsft.errors import InputError
+
+
+def build(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, JSONL or Parquet with question_id, question, response, correct; or a rollout folder."
+        ),
+    ],
+    out: Out,
+    verdicts: Annotated[
+        Path | None,
+        typer.Option("--verdicts", help="Folder that `calibsft verify` wrote, for a rollout folder."),
+    ] = None,
+    mix: Annotated[
+        float,
+        typer.Option(
+            "--mix",
+            "--lambda",
+            help="Weight of the question's success rate against the response's correctness.",
+        ),
+    ] = 0.5,
+    format: FormatName = "probability",
+    target: Annotated[
+        str, typer.Option("--target", help="calibsft (mixed) or csft (success rate alone).")
+    ] = "calibsft",
+    balance: Annotated[
+        bool,
+        typer.Option("--balance/--no-balance", help="Draw the same number of responses for every target."),
+    ] = True,
+    min_group: Annotated[
+        int, typer.Option("--min-group", help="Leave out targets with fewer responses than this.")
+    ] = 1,
+    redraws: Annotated[
+        int, typer.Option("--redraws", help="Balanced draws, one per epoch of training in turn.")
+    ] = 1,
+    seed: Seed = 0,
+    fresh: Fresh = False,
+    as_json: AsJson = False,
+) -> None:
+    """Turn graded responses into a CalibSFT training set: sft.parquet and sft.jsonl (chat format).
+
+    Each response's confidence is replaced by mix * (its question's success rate) + (1 - mix) * (is it correct);
+    reasoning and answer stay byte-identical.
+    """
+    from calibsft.recipe import TargetSettings, validated
+    from calibsft.report.terminal import print_build
+    from calibsft.responses.formats import get_format
+    from calibsft.targets.build import SUMMARY
+    from calibsft.targets.build import build as build_targets
+
+    data = {"name": target, "mix": mix, "balance": balance, "min_group": min_group, "redraws": redraws}
+    settings = validated(TargetSettings, data, "build")
+    confidence_format = get_format(format)
+    pool, inputs = _pool(source, verdicts, confidence_format)
+
+    def work(folder: Path) -> dict[str, Any]:
+        summary = build_targets(pool, settings, confidence_format, seed, str(source), folder)
+        print_build(summary)
+        return {"rows": summary.rows, "group_size": summary.group_size}
+
+    perform(
+        out,
+        "build",
+        {"format": format, "seed": seed, "targets": settings.model_dump(mode="json")},
+        inputs,
+        work,
+        fresh,
+    )
+    if as_json:
+        print((out / SUMMARY).read_text(encoding="utf-8"), end="")
+
+
+def _pool(source: Path, verdicts: Path | None, confidence_format: Any) -> tuple[Any, dict[str, str]]:
+    from calibsft.artifacts import read_manifest
+    from calibsft.targets.pool import pool_of_file, pool_of_run
+
+    if not source.is_dir():
+        return pool_of_file(source, confidence_format), {"pool": file_hash(source)}
+    if verdicts is None:
+        raise InputError(
+            f"{source}: a rollout folder needs its verdicts; add --verdicts with the folder that calibsft verify wrote"
+        )
+    hashes = {
+        name: read_manifest(folder)["content_hash"]
+        for name, folder in (("rollout", source), ("verify", verdicts))
+    }
+    return pool_of_run(source, verdicts), hashes

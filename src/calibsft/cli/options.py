@@ -1,0 +1,71 @@
+"""Options and steps that several commands share."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from calibsft.artifacts import StageFolder
+from calibsft.progress import say
+
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Override a recipe key, e.g. --set rollout.samples=8. Repeatable."
+    ),
+]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Start over what was made under other settings, instead of refusing.")
+]
+FormatName = Annotated[
+    str,
+    typer.Option(
+        "--format", help="How confidence is written: probability, probability-0.05, integer or linguistic."
+    ),
+]
+Out = Annotated[Path, typer.Option("--out", help="Folder to write; an unfinished one is resumed.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random in this stage.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
+]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, …")]
+Dtype = Annotated[str, typer.Option("--dtype", help="auto, float32, bfloat16 or float16.")]
+
+
+def perform(
+    out: Path,
+    name: str,
+    settings: dict[str, Any],
+    inputs: dict[str, str],
+    work: Callable[[Path], dict[str, Any]],
+    fresh: bool,
+) -> None:
+    """Do a stage in `out` unless it is done, refusing a folder made under other settings."""
+    folder = StageFolder(out, name, settings, inputs)
+    if fresh and folder.difference():
+        folder.discard()
+    folder.check_unchanged()
+    if folder.complete:
+        say(f"{name}: done before, skipped ({out})")
+        return
+    folder.begin()
+    folder.finish(**work(out))
+
+
+def quiet_libraries() -> None:
+    """Keep other libraries' chatter out of ours; loads torch."""
+    from calibsft.models import quiet_libraries
+
+    quiet_libraries()
+
+
+def print_scores(scores: dict[str, Any], as_json: bool) -> None:
+    """Scores on standard output, as JSON or as aligned lines."""
+    if as_json:
+        print(json.dumps(scores, indent=2))
+        return
+    from calibsft.report.terminal import score_lines
+
+    print("\n".join(score_lines(scores)))

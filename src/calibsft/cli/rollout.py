@@ -1,0 +1,72 @@
+"""`calibsft rollout`: sample responses from a model."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from calibsft.artifacts import file_hash
+from calibsft.cli.options import Device, Dtype, FormatName, Fresh, Out, Seed, perform, quiet_libraries
+
+
+def rollout(
+    model: Annotated[str, typer.Option("--model", help="Checkpoint folder or Hub id.")],
+    questions: Annotated[
+        Path,
+        typer.Option(
+            "--questions",
+            help="CSV, JSONL or Parquet with question_id, question, gold (and kind: exact or math).",
+        ),
+    ],
+    out: Out,
+    samples: Annotated[int, typer.Option("--samples", "-n", help="Responses per question.")] = 50,
+    temperature: float = 1.0,
+    top_p: float = 0.95,
+    max_new_tokens: int = 8192,
+    stop: Annotated[
+        list[str] | None, typer.Option("--stop", help="Text that ends a response. Repeatable.")
+    ] = None,
+    max_rows: Annotated[int, typer.Option("--max-rows", help="Sequences decoded side by side.")] = 64,
+    limit: Annotated[int | None, typer.Option("--limit", help="Only the first so many questions.")] = None,
+    format: FormatName = "probability",
+    seed: Seed = 0,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    fresh: Fresh = False,
+) -> None:
+    """Sample responses from a model, n per question, into Parquet shards."""
+    from calibsft.benchmarks.files import load_questions
+    from calibsft.recipe import RolloutSettings, validated
+    from calibsft.responses.formats import get_format
+
+    data = {
+        "samples": samples,
+        "temperature": temperature,
+        "top_p": top_p,
+        "max_new_tokens": max_new_tokens,
+        "stop": tuple(stop or ()),
+        "max_rows": max_rows,
+    }
+    settings = validated(RolloutSettings, data, "rollout")
+    confidence_format = get_format(format)
+    loaded = load_questions(questions)[:limit]
+    shaped = {
+        "model": model,
+        "format": format,
+        "seed": seed,
+        "limit": limit,
+        "dtype": dtype,
+        "rollout": settings.model_dump(mode="json"),
+    }
+    quiet_libraries()
+
+    def work(folder: Path) -> dict[str, Any]:
+        from calibsft.rollouts.engine import Sampling
+        from calibsft.rollouts.load import load_collector
+
+        sampling = Sampling(temperature, top_p, max_new_tokens, settings.stop)
+        collector = load_collector(model, confidence_format, sampling, seed, max_rows, device, dtype)
+        tokens = collector.collect(loaded, lambda _: samples, folder, settings.shard_questions, "rollout")
+        return {"tokens": tokens, "device": collector.device}
+
+    perform(out, "rollout", shaped, {"questions": file_hash(questions)}, work, fresh)

@@ -1,0 +1,51 @@
+"""`calibsft sft`: fine-tune on confidence targets."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from calibsft.artifacts import file_hash
+from calibsft.cli.options import Device, FormatName, Fresh, Out, Seed, perform, quiet_libraries
+from calibsft.errors import InputError
+
+
+def sft(
+    model: Annotated[str, typer.Option("--model", help="Checkpoint folder or Hub id to fine-tune.")],
+    data: Annotated[Path, typer.Option("--data", help="sft.parquet from `calibsft build`, or its folder.")],
+    out: Out,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Override a training setting, e.g. --set steps=50 --set lora.rank=16. Repeatable.",
+        ),
+    ] = None,
+    format: FormatName = "probability",
+    seed: Seed = 0,
+    device: Device = "auto",
+    fresh: Fresh = False,
+) -> None:
+    """Fine-tune with CalibSFT's loss: confidence on all responses, reasoning and answer on correct ones only.
+
+    The defaults are the paper's (180 steps of 256 responses at 2e-6). Several GPUs: `accelerate launch -m calibsft sft …`.
+    """
+    from calibsft.recipe import SftSettings, parse_overrides, validated
+    from calibsft.responses.formats import get_format
+
+    settings = validated(SftSettings, parse_overrides(overrides or []), "sft")
+    confidence_format = get_format(format)
+    table = data / "sft.parquet" if data.is_dir() else data
+    if not table.is_file():
+        raise InputError(f"{table}: no such training set; make one with calibsft build")
+    shaped = {"model": model, "format": format, "seed": seed, "sft": settings.model_dump(mode="json")}
+    quiet_libraries()
+
+    def work(folder: Path) -> dict[str, Any]:
+        from calibsft.sft.fine_tune import fine_tune
+
+        return fine_tune(model, table, settings, confidence_format, seed, folder, device)
+
+    perform(out, "sft", shaped, {"data": file_hash(table)}, work, fresh)
+    print(f"checkpoint: {out / 'model'}")

@@ -1,0 +1,48 @@
+"""How good stated confidences are: calibration, ranking and diversity, from arrays, tables or files.
+
+Everything here is a function of (confidence, correct) pairs and never of their order. Does not read model
+text, grade answers or draw anything: those are `responses`, `verify` and `report`.
+"""
+
+from calibsft.metrics.calibration import (
+    ReliabilityBin,
+    accuracy,
+    brier,
+    expected_calibration_error,
+    reliability_bins,
+)
+from calibsft.metrics.diversity import (
+    effective_support,
+    extreme_share,
+    share_below_half,
+    support,
+    top1,
+    top3,
+)
+from calibsft.metrics.evaluate import ECE_CONVENTION, METRICS, evaluate
+from calibsft.metrics.files import score_file
+from calibsft.metrics.ranking import auroc
+from calibsft.metrics.score import MEAN_OVER_DATASETS, score_table
+from calibsft.metrics.table import ConfidenceTable
+
+__all__ = [
+    "ECE_CONVENTION",
+    "MEAN_OVER_DATASETS",
+    "METRICS",
+    "ConfidenceTable",
+    "ReliabilityBin",
+    "accuracy",
+    "auroc",
+    "brier",
+    "effective_support",
+    "evaluate",
+    "expected_calibration_error",
+    "extreme_share",
+    "reliability_bins",
+    "score_file",
+    "score_table",
+    "share_below_half",
+    "support",
+    "top1",
+    "top3",
+]

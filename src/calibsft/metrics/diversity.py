@@ -1,0 +1,48 @@
+"""How many different confidences a model uses, and how evenly.
+
+Functions of a `ConfidenceTable` that ignore correctness. Deliberately without a direction: a concentrated
+prior leaves RL nothing to learn from, but a broad one is not better by itself (shuffled targets are broad too).
+"""
+
+import numpy as np
+
+from calibsft.metrics.table import ConfidenceTable
+
+EXTREME_LOW = 0.01
+EXTREME_HIGH = 0.98
+
+
+def support(table: ConfidenceTable) -> int:
+    """Number of distinct confidences, at least 1. Grows with the number of responses."""
+    return len(table.values)
+
+
+def top1(table: ConfidenceTable) -> float:
+    """Share of the most frequent confidence, in (0, 1]."""
+    return _top(table, 1)
+
+
+def top3(table: ConfidenceTable) -> float:
+    """Share of the three most frequent confidences together, in (0, 1]; 1 if there are three or fewer."""
+    return _top(table, 3)
+
+
+def effective_support(table: ConfidenceTable) -> float:
+    """exp(H) with H the entropy in nats of the stated values: between 1 (constant) and `support` (uniform)."""
+    share = table.n / table.responses
+    return float(np.exp(-(share * np.log(share)).sum()))
+
+
+def extreme_share(table: ConfidenceTable) -> float:
+    """Share of responses with confidence <= 0.01 or >= 0.98, in [0, 1]."""
+    extreme = (table.values <= EXTREME_LOW) | (table.values >= EXTREME_HIGH)
+    return int(table.n[extreme].sum()) / table.responses
+
+
+def share_below_half(table: ConfidenceTable) -> float:
+    """Share of responses with confidence < 0.5, in [0, 1]: how often the model doubts itself at all."""
+    return int(table.n[table.values < 0.5].sum()) / table.responses
+
+
+def _top(table: ConfidenceTable, values: int) -> float:
+    return int(np.sort(table.n)[-values:].sum()) / table.responses

@@ -1,0 +1,114 @@
+"""All metrics of one set of responses, from arrays: the stable Python entry point `calibsft.metrics.evaluate`.
+
+To add a metric of the confidence table, write it in its file and give it one line in `METRICS`; scores, split
+means and `score --json` follow. Does not know datasets, unreadable confidences or files: that is `score`.
+"""
+
+from collections.abc import Callable, Sequence
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from calibsft.errors import InputError
+from calibsft.metrics.calibration import accuracy, brier, expected_calibration_error
+from calibsft.metrics.diversity import effective_support, extreme_share, support, top1, top3
+from calibsft.metrics.ranking import auroc
+from calibsft.metrics.table import ConfidenceTable
+
+Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
+Metrics: TypeAlias = dict[str, Any]
+
+ECE_CONVENTION = "10 bins, [k/10,(k+1)/10), 1.0 in the last"
+
+METRICS: dict[str, Callable[[ConfidenceTable], float | None]] = {
+    "pass@1": accuracy,
+    "auroc": auroc,
+    "brier": brier,
+    "ece": expected_calibration_error,
+    "support": support,
+    "top1": top1,
+    "top3": top3,
+    "effective_support": effective_support,
+    "extreme_share": extreme_share,
+}
+
+
+def evaluate(confidence: Column, correct: Column, question_id: Column | None = None) -> Metrics:
+    """Every metric of one set of responses, as fractions.
+
+    Parameters
+    ----------
+    confidence : stated confidences in [0, 1], one per response. Numbers only: text is not read here.
+    correct : whether each response was right: booleans, or 0 and 1.
+    question_id : which question each response answers; ids need only be comparable.
+
+    Returns
+    -------
+    `n`, the names in `METRICS`, `ece_convention`, and with question ids `questions`, the number of
+    distinct ones. `auroc` is None when only one class occurs.
+
+    Raises
+    ------
+    InputError : no responses, unequal lengths, or a value out of range; the message names the index.
+    """
+    checked = _checked(confidence, correct, question_id)
+    table = ConfidenceTable.from_rows(*checked)
+    found: Metrics = {"n": table.responses, **{name: metric(table) for name, metric in METRICS.items()}}
+    if question_id is not None:
+        found["questions"] = _distinct(question_id)
+    return found | {"ece_convention": ECE_CONVENTION}
+
+
+def _checked(
+    confidence: Column, correct: Column, question_id: Column | None
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    stated, right = _numbers("confidence", confidence), _numbers("correct", correct)
+    _same_length("confidence", len(stated), "correct", len(right))
+    if question_id is not None:
+        _same_length("confidence", len(stated), "question_id", len(question_id))
+    if len(stated) == 0:
+        raise InputError("there are no responses to score; give at least one confidence and its correctness")
+    # Written so that NaN, for which every comparison is false, counts as out of range.
+    _refuse("confidence", stated, ~((stated >= 0) & (stated <= 1)), "a number in [0, 1]")
+    _refuse("correct", right, ~((right == 0) | (right == 1)), "0 or 1")
+    return stated, right
+
+
+def _numbers(name: str, values: Column) -> NDArray[Any]:
+    """`values` as a numeric array of its own precision, refusing text (numpy would read '1_0' as 10)."""
+    array = values.to_numpy() if isinstance(values, pl.Series) else np.asarray(values)
+    if array.ndim != 1:
+        raise InputError(f"{name} has shape {array.shape}; give one flat list with an entry per response")
+    if array.dtype.kind in "biuf":
+        return array
+    for index, value in enumerate(values):
+        if not isinstance(value, Real):
+            raise InputError(
+                f"{name} at index {index} is {value!r}, not a number; convert it or leave the response out"
+            )
+    return np.array([float(value) for value in values])
+
+
+def _same_length(name: str, length: int, other: str, other_length: int) -> None:
+    if length != other_length:
+        alone = min(length, other_length)
+        raise InputError(
+            f"{name} has {length} entries and {other} {other_length}: index {alone} has no partner;"
+            " give one of each per response"
+        )
+
+
+def _refuse(name: str, values: NDArray[Any], wrong: NDArray[np.bool_], wanted: str) -> None:
+    if wrong.any():
+        index = int(wrong.argmax())
+        raise InputError(
+            f"{name} at index {index} is {values[index].item()!r}, not {wanted} ({int(wrong.sum())} such"
+            " entries); mend it or leave the response out"
+        )
+
+
+def _distinct(ids: Column) -> int:
+    return ids.n_unique() if isinstance(ids, pl.Series) else len(set(ids))

@@ -1,0 +1,81 @@
+"""Score a user's own file: the strict reading of its confidences, and what to do with those that are none.
+
+Every complaint names the file, the row and the way out. Does not compute anything (`score` does) and does not
+read model responses: a confidence here is already a number, or its plain decimal text.
+"""
+
+from pathlib import Path
+
+import polars as pl
+
+from calibsft.errors import InputError, unknown_name
+from calibsft.metrics.evaluate import Metrics
+from calibsft.metrics.score import score_table
+from calibsft.tables import boolean_column, read_table, require_filled, row_of
+
+MALFORMED_POLICIES = ("error", "counted", "drop")
+# [0-9], not \d: in polars' regular expressions \d also matches Arabic and other digits.
+CONFIDENCE_TEXT = r"\A[0-9]+(\.[0-9]*)?([eE]-?[0-9]+)?\z"
+SHOWN_CHARACTERS = 40
+
+
+def score_file(path: Path, malformed: str = "error") -> dict[str, Metrics | int]:
+    """Score a CSV, JSONL or Parquet file; see `score_table` for columns and result.
+
+    Parameters
+    ----------
+    path : the file; confidences are numbers or ASCII decimals such as 0.73 or 1e-3.
+    malformed : what to do with any other confidence: "error" refuses the file, "counted" takes it as 0,
+        "drop" leaves the row out.
+
+    Returns
+    -------
+    `score_table`'s dictionary and `dropped`, the number of rows left out.
+    """
+    if malformed not in MALFORMED_POLICIES:
+        unknown_name("policy for malformed confidences", malformed, list(MALFORMED_POLICIES))
+    frame = _read(path)
+    confidence = _confidence_column(frame["confidence"])
+    unread = confidence.is_null()
+    if malformed == "error" and unread.any():
+        _refuse_confidence(path, frame["confidence"], unread)
+    frame = frame.with_columns(confidence, boolean_column(path, frame, "correct"))
+    kept = frame.filter(~unread) if malformed == "drop" else frame
+    if kept.is_empty():
+        raise InputError(
+            f"{path}: no row has a readable confidence; write numbers in [0, 1] into that column"
+        )
+    return {**score_table(kept), "dropped": frame.height - kept.height}
+
+
+def _read(path: Path) -> pl.DataFrame:
+    frame = read_table(path)
+    missing = [name for name in ("confidence", "correct") if name not in frame.columns]
+    if missing:
+        read_table(path, missing)  # raises, and knows how to explain a missing column
+    # An empty confidence is malformed, which has its own policy; an empty cell elsewhere is a mistake.
+    for column in ("correct", "dataset", "question_id", "split"):
+        if column in frame.columns:
+            require_filled(path, frame, column)
+    return frame
+
+
+def _confidence_column(raw: pl.Series) -> pl.Series:
+    """The column as floats in its own precision, null where it is not a number in [0, 1]."""
+    if raw.dtype == pl.String:
+        raw = raw.set(~raw.str.contains(CONFIDENCE_TEXT), None).cast(pl.Float64)
+    elif not raw.dtype.is_numeric():
+        return pl.Series(raw.name, [None] * len(raw), dtype=pl.Float64)
+    values = raw if raw.dtype.is_float() else raw.cast(pl.Float64)
+    return values.set(~values.is_between(0, 1), None)
+
+
+def _refuse_confidence(path: Path, raw: pl.Series, unread: pl.Series) -> None:
+    row = row_of(unread)
+    value = raw[row - 1]
+    # repr keeps terminal control sequences in a hostile file from reaching the terminal.
+    shown = repr("" if value is None else str(value)[:SHOWN_CHARACTERS])
+    raise InputError(
+        f"{path}, row {row}: confidence {shown} is not a number in [0, 1];"
+        f" run with --malformed drop to skip such rows ({unread.sum()} found)"
+    )

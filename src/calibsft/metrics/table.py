@@ -1,0 +1,55 @@
+"""The confidence table: each distinct confidence with how many responses stated it and were right.
+
+Every metric of one dataset is a function of this table, so the order of the rows cannot matter and ten
+million responses are sorted once. Does not check its input (`evaluate` does) and keeps no question ids.
+"""
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ConfidenceTable:
+    """Counts per distinct confidence.
+
+    Attributes
+    ----------
+    values : distinct confidences in [0, 1], ascending.
+    n : responses that stated each value, all positive.
+    k : how many of those were correct.
+    """
+
+    values: FloatArray
+    n: IntArray
+    k: IntArray
+
+    @classmethod
+    def from_rows(cls, confidence: NDArray[Any], correct: NDArray[Any]) -> "ConfidenceTable":
+        """Count checked rows: `confidence` in [0, 1], `correct` 0 or 1, equal lengths."""
+        distinct, index = np.unique(confidence, return_inverse=True)
+        n = np.bincount(index)
+        k = np.bincount(index[np.asarray(correct, dtype=bool)], minlength=len(distinct))
+        return cls(_decimals(distinct), n.astype(np.int64), k.astype(np.int64))
+
+    @property
+    def responses(self) -> int:
+        """How many responses the table counts."""
+        return int(self.n.sum())
+
+    @property
+    def wrong(self) -> IntArray:
+        """Incorrect responses per value."""
+        return self.n - self.k
+
+
+def _decimals(values: NDArray[Any]) -> FloatArray:
+    # A float32 0.7 widens to 0.69999999, on the wrong side of a bin edge; its shortest decimal is what was meant.
+    if values.dtype.kind == "f" and values.dtype.itemsize < 8:
+        values = values.astype(str)
+    return values.astype(np.float64)

@@ -1,0 +1,81 @@
+"""Load a Hugging Face checkpoint for sampling or training; say clearly when it cannot be."""
+
+import os
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging
+
+from calibsft.errors import InputError
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+def quiet_libraries() -> None:
+    """One torch thread per process on a CPU, and no library's progress bars between ours."""
+    if not torch.cuda.is_available() and "OMP_NUM_THREADS" not in os.environ:
+        # two threads are several times slower as soon as another process wants the second core
+        torch.set_num_threads(1)
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+
+
+def pick_device(name: str) -> torch.device:
+    """The device called `name`; "auto" is the first GPU, else the CPU."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device '{name}' cannot be used here; choose auto or cpu") from error
+    return device
+
+
+def pick_dtype(name: str, device: torch.device) -> torch.dtype:
+    """float32 on a CPU, where narrower types are slower; bfloat16 elsewhere, unless one is named."""
+    if name == "auto":
+        return torch.float32 if device.type == "cpu" else torch.bfloat16
+    return DTYPES[name]
+
+
+def load_tokenizer(model: str) -> PreTrainedTokenizerBase:
+    """The tokenizer of a checkpoint folder or Hub id."""
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(model)
+    except (OSError, ValueError) as error:
+        raise _cannot_load(model, error) from error
+    require_end_token(tokenizer, model)
+    return tokenizer
+
+
+def require_end_token(tokenizer: PreTrainedTokenizerBase, model: str) -> None:
+    """Refuse a tokenizer without an end-of-sequence token."""
+    if tokenizer.eos_token_id is None:
+        raise InputError(
+            f"{model}: its tokenizer has no end-of-sequence token, so no response could ever finish;"
+            " set eos_token in its tokenizer_config.json"
+        )
+
+
+def load_model(model: str, device: str = "auto", dtype: str = "auto") -> PreTrainedModel:
+    """The causal language model of a checkpoint folder or Hub id."""
+    where = pick_device(device)
+    try:
+        loaded = AutoModelForCausalLM.from_pretrained(model, dtype=pick_dtype(dtype, where))
+    except (OSError, ValueError) as error:
+        raise _cannot_load(model, error) from error
+    return loaded.to(where)
+
+
+def _cannot_load(model: str, error: Exception) -> InputError:
+    first = str(error).strip().splitlines()[0]
+    if Path(model).exists():
+        return InputError(
+            f"{model}: not a loadable checkpoint ({first}); it needs config.json, weights and tokenizer files"
+        )
+    return InputError(
+        f"model '{model}' is neither a folder nor reachable on the Hub ({first}); give a checkpoint folder, or check the name"
+        " and the connection"
+    )

@@ -1,0 +1,100 @@
+"""Train the playground's base model from scratch: an ordinary Hugging Face checkpoint in about a minute.
+
+A Qwen3 of 76k parameters learns the world's lessons - question, trace, answer, and a confidence that
+knows nothing - by plain next-token prediction on the response. One torch thread: two are slower when
+the other core is busy. Does not resume: it is shorter than a stage of rollouts.
+"""
+
+from collections.abc import Iterator
+from math import cos, pi
+from pathlib import Path
+from random import Random
+
+import torch
+from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+from calibsft.playground.tokenizer import build_tokenizer
+from calibsft.playground.world import draw_lesson
+from calibsft.progress import Progress
+from calibsft.recipe import BaseSettings
+from calibsft.responses.formats import FORMATS, messages
+
+IGNORED = -100
+
+
+def build_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
+    """A freshly initialised Qwen3 small enough for one core."""
+    config = Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=16,
+        max_position_embeddings=64,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+    )
+    return Qwen3ForCausalLM(config)
+
+
+def train_base(settings: BaseSettings, seed: int, folder: Path, progress: Progress) -> None:
+    """Train for `settings.steps` steps and save model and tokenizer into `folder`."""
+    torch.manual_seed(seed)
+    tokenizer = build_tokenizer()
+    model = build_model(tokenizer)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, betas=(0.9, 0.98))
+    scheduler = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: _warm_up_then_cosine(step, settings)
+    )
+    batches = _batches(tokenizer, settings.batch_size, Random(f"base {seed}"))
+    for _ in range(settings.steps):
+        loss = model(**next(batches)).loss
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        scheduler.step()
+        progress.advance(1, note=f"loss {loss.item():.3f}")
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
+def _warm_up_then_cosine(step: int, settings: BaseSettings) -> float:
+    if step < settings.warmup_steps:
+        return (step + 1) / settings.warmup_steps
+    done = (step - settings.warmup_steps) / max(1, settings.steps - settings.warmup_steps)
+    return 0.05 + 0.95 * (1 + cos(pi * done)) / 2
+
+
+def _batches(
+    tokenizer: PreTrainedTokenizerFast, size: int, random: Random
+) -> Iterator[dict[str, torch.Tensor]]:
+    """Endless batches; labels cover the response and its end, never the prompt."""
+    encode = tokenizer.get_vocab().__getitem__
+    pre_tokenizer = tokenizer.backend_tokenizer.pre_tokenizer
+    while True:
+        rows = []
+        for _ in range(size):
+            question, format_name, response = draw_lesson(random)
+            prompt = tokenizer.apply_chat_template(messages(question, FORMATS[format_name]), tokenize=False)
+            pieces = [
+                [encode(piece) for piece, _ in pre_tokenizer.pre_tokenize_str(text)]
+                for text in (prompt, response)
+            ]
+            rows.append((pieces[0], pieces[1] + [tokenizer.eos_token_id]))
+        yield _pad(rows, tokenizer.pad_token_id)
+
+
+def _pad(rows: list[tuple[list[int], list[int]]], pad: int) -> dict[str, torch.Tensor]:
+    width = max(len(prompt) + len(response) for prompt, response in rows)
+    ids = torch.full((len(rows), width), pad)
+    labels = torch.full((len(rows), width), IGNORED)
+    for i, (prompt, response) in enumerate(rows):
+        end = len(prompt) + len(response)
+        ids[i, :end] = torch.tensor(prompt + response)
+        labels[i, len(prompt) : end] = torch.tensor(response)
+    return {"input_ids": ids, "attention_mask": (ids != pad).long(), "labels": labels}

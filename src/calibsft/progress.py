@@ -1,0 +1,99 @@
+"""Progress with rate and time left: a live line on a terminal, a plain line now and then elsewhere.
+
+Writes to standard error only, so that `--json` on standard output stays clean.
+"""
+
+import sys
+import time
+from types import TracebackType
+from typing import Self, TextIO
+
+from calibsft.text import printable
+
+PLAIN_INTERVAL = 10.0
+LIVE_INTERVAL = 0.2
+
+
+class Progress:
+    """Counts work done and says how fast it goes and when it will end.
+
+    Parameters
+    ----------
+    label
+        What is being done, for example "rollout".
+    total
+        Units of work in all; `done` of them were finished by an earlier run and do not count in the rate.
+    unit
+        The unit's name in the plural, for example "responses".
+    """
+
+    def __init__(
+        self, label: str, total: int, unit: str, done: int = 0, stream: TextIO | None = None
+    ) -> None:
+        self.label, self.total, self.unit = label, total, unit
+        self.done = self._start = done
+        self._tokens = 0
+        self._note = ""
+        self._stream = stream or sys.stderr
+        self._live = self._stream.isatty()
+        self._began = self._shown = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if self._start:
+            print(
+                f"{self.label}: {self._start:,} of {self.total:,} {self.unit} were done before",
+                file=self._stream,
+            )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.done > self._start:
+            self._show()
+            if self._live:
+                print(file=self._stream)
+
+    def advance(self, count: int, tokens: int = 0, note: str = "") -> None:
+        """Record `count` more finished units and the tokens they took; show the state when it is due."""
+        self.done += count
+        self._tokens += tokens
+        self._note = note
+        interval = LIVE_INTERVAL if self._live else PLAIN_INTERVAL
+        if time.monotonic() - self._shown >= interval:
+            self._show()
+
+    def _show(self) -> None:
+        self._shown = time.monotonic()
+        line = self.line(self._shown - self._began)
+        end, start = ("", "\r\x1b[2K") if self._live else ("\n", "")
+        print(start + line, end=end, file=self._stream, flush=True)
+
+    def line(self, seconds: float) -> str:
+        """The state after `seconds` of work, as one line."""
+        rate = (self.done - self._start) / max(seconds, 1e-9)
+        left = (self.total - self.done) / rate if rate else 0.0
+        parts = [f"{self.label}: {self.done:,}/{self.total:,} {self.unit}", f"{rate:,.1f}/s"]
+        if self._tokens:
+            parts.append(f"{self._tokens / max(seconds, 1e-9):,.0f} tokens/s")
+        parts.append(f"{clock(left)} left" if self.done < self.total else f"in {clock(seconds)}")
+        if self._note:
+            parts.append(self._note)
+        return ", ".join(parts)
+
+
+def clock(seconds: float) -> str:
+    """Seconds as 1:05 or 2:03:04."""
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
+
+
+def say(text: str) -> None:
+    """One plain line for the person watching."""
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def warn(text: str) -> None:
+    """One line about something that works but deserves a look."""
+    say(f"warning: {text}")

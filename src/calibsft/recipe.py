@@ -1,0 +1,214 @@
+"""Typed recipes: everything a run does, in one YAML file.
+
+A recipe is complete - every default is visible in `--dry-run` - and strict: an unknown key is an error that
+names the nearest right one. Overrides come as dotted keys, `rollout.samples=8`. Holds settings only; which
+stages they need is `pipeline`.
+"""
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from calibsft.errors import InputError
+
+PLAYGROUND = "playground"
+
+S = TypeVar("S", bound="Settings")
+
+
+class Settings(BaseModel):
+    """One section of a recipe."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class BaseSettings(Settings):
+    """The playground's pre-training; unused for any other model."""
+
+    steps: int = Field(1800, ge=1)
+    batch_size: int = Field(64, ge=1)
+    learning_rate: float = Field(5e-3, gt=0)
+    warmup_steps: int = Field(50, ge=1)
+
+
+class QuestionSettings(Settings):
+    """What to train on: the playground's own questions, or a file with question_id, question, gold."""
+
+    source: str = PLAYGROUND
+    limit: int | None = Field(None, ge=1)
+
+
+class RolloutSettings(Settings):
+    """How responses for training are sampled; the defaults are the paper's."""
+
+    samples: int = Field(50, ge=1)
+    temperature: float = Field(1.0, ge=0)
+    top_p: float = Field(0.95, gt=0, le=1)
+    max_new_tokens: int = Field(8192, ge=1)
+    stop: tuple[str, ...] = ()
+    max_rows: int = Field(
+        1024, ge=1, description="sequences decoded side by side; lower it when memory is short"
+    )
+    shard_questions: int = Field(100, ge=1, description="questions per Parquet shard, the unit of resuming")
+
+
+class TargetSettings(Settings):
+    """What each response should have said, and how the targets are balanced."""
+
+    name: str = "calibsft"
+    mix: float = Field(0.5, ge=0, le=1, description="lambda: weight of the question's success rate")
+    balance: bool = True
+    min_group: int = Field(1, ge=1, description="drop target groups with fewer responses than this")
+    redraws: int = Field(1, ge=1, description="balanced draws, one per epoch of training in turn")
+
+
+class LoraSettings(Settings):
+    """Train low-rank adapters and merge them into the saved checkpoint."""
+
+    rank: int = Field(16, ge=1)
+    alpha: int = Field(32, ge=1)
+    target_modules: str | tuple[str, ...] = "all-linear"
+
+
+class SftSettings(Settings):
+    """The CalibSFT objective and its optimiser; the defaults are the paper's."""
+
+    loss: Literal["calibsft", "confidence-only", "full-ce", "full-balanced", "correct-only"] = "calibsft"
+    beta: float = Field(0.5, ge=0, le=1)
+    steps: int = Field(180, ge=1)
+    batch_size: int = Field(256, ge=1)
+    micro_batch_size: int = Field(8, ge=1)
+    learning_rate: float = Field(2e-6, gt=0)
+    warmup_steps: int = Field(10, ge=0)
+    max_tokens: int = Field(8192, ge=2)
+    save_every: int = Field(50, ge=1)
+    lora: LoraSettings | None = None
+
+
+class EvalSettings(Settings):
+    """Which benchmarks, and how they are sampled; `samples` overrides each benchmark's own number."""
+
+    benchmarks: tuple[str, ...] = ()
+    samples: int | None = Field(None, ge=1)
+    limit: int | None = Field(None, ge=1)
+    temperature: float = Field(0.6, ge=0)
+    top_p: float = Field(1.0, gt=0, le=1)
+    max_new_tokens: int = Field(16384, ge=1)
+    stop: tuple[str, ...] = ()
+    max_rows: int = Field(1024, ge=1)
+    shard_questions: int = Field(100, ge=1)
+
+
+class Recipe(Settings):
+    """A whole run, from questions to report."""
+
+    name: str
+    seed: int = 0
+    format: str = "probability"
+    model: str = PLAYGROUND
+    device: str = "auto"
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    base: BaseSettings = BaseSettings()
+    questions: QuestionSettings = QuestionSettings()
+    rollout: RolloutSettings = RolloutSettings()
+    targets: TargetSettings = TargetSettings()
+    sft: SftSettings = SftSettings()
+    eval: EvalSettings = EvalSettings()
+
+    def to_yaml(self) -> str:
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def recipe_folders() -> list[Path]:
+    """Where named recipes live: inside an installed package, or beside `src` in a checkout."""
+    here = Path(__file__).resolve().parent
+    return [folder for folder in (here / "recipes", here.parents[1] / "recipes") if folder.is_dir()]
+
+
+def find_recipe(name_or_path: str) -> Path:
+    """The file of a recipe given by path or by name."""
+    path = Path(name_or_path)
+    if path.suffix in {".yaml", ".yml"}:
+        if not path.is_file():
+            raise InputError(
+                f"{path}: no such recipe file; give a path to a .yaml file or the name of a shipped recipe"
+            )
+        return path
+    shipped = {str(f.relative_to(d).with_suffix("")): f for d in recipe_folders() for f in d.rglob("*.yaml")}
+    if name_or_path not in shipped:
+        near = get_close_matches(name_or_path, shipped, n=1)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        raise InputError(
+            f"no recipe is called '{name_or_path}'{hint} (shipped: {', '.join(sorted(shipped))})"
+        )
+    return shipped[name_or_path]
+
+
+def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe:
+    """Read a recipe, apply dotted overrides, and check every key and value."""
+    path = find_recipe(name_or_path)
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        where = getattr(error, "problem_mark", None)
+        line = f", line {where.line + 1}" if where else ""
+        raise InputError(
+            f"{path}{line}: not valid YAML ({getattr(error, 'problem', error)}); mend that line"
+        ) from error
+    if not isinstance(data, dict):
+        raise InputError(f"{path}: a recipe is a mapping of keys to values; see recipes/tiny.yaml for one")
+    data.setdefault("name", path.stem)
+    for override in overrides or []:
+        _apply(data, override)
+    return validated(Recipe, data, str(path))
+
+
+def parse_overrides(overrides: list[str]) -> dict[str, Any]:
+    """Dotted overrides alone, as nested data."""
+    data: dict[str, Any] = {}
+    for override in overrides:
+        _apply(data, override)
+    return data
+
+
+def _apply(data: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    if not equals or not key:
+        raise InputError(f"--set {override}: write it as key=value, for example --set rollout.samples=8")
+    *sections, last = key.split(".")
+    for section in sections:
+        data = data.setdefault(section, {})
+        if not isinstance(data, dict):
+            raise InputError(
+                f"--set {override}: '{section}' is a value, not a section; leave out what follows it"
+            )
+    data[last] = yaml.safe_load(text)
+
+
+def validated(kind: type[S], data: dict[str, Any], source: str) -> S:
+    """`data` as settings, or an error that names the key, the value and the way out."""
+    _refuse_unknown_keys(kind, data, source, "")
+    try:
+        return kind.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise InputError(
+            f"{source}: {key} = {first['input']!r}: {first['msg'].lower()}; correct that key"
+        ) from error
+
+
+def _refuse_unknown_keys(kind: type[Settings], data: dict[str, Any], source: str, prefix: str) -> None:
+    for key, value in data.items():
+        if key not in kind.model_fields:
+            near = get_close_matches(str(key), kind.model_fields, n=1)
+            hint = (
+                f"; did you mean '{prefix}{near[0]}'?" if near else f"; known: {', '.join(kind.model_fields)}"
+            )
+            raise InputError(f"{source}: unknown key '{prefix}{key}'{hint}")
+        section = kind.model_fields[key].annotation
+        if isinstance(section, type) and issubclass(section, Settings) and isinstance(value, dict):
+            _refuse_unknown_keys(section, value, source, f"{prefix}{key}.")

@@ -1,0 +1,111 @@
+"""What a report says, in reading order, before it is written as HTML or Markdown.
+
+The sentences claim no more than the figures carry: see "How to read this". Does not write files, escape text for
+a format or compute a metric.
+"""
+
+import base64
+from dataclasses import dataclass
+
+import polars as pl
+
+from calibsft.errors import InputError
+from calibsft.metrics import ECE_CONVENTION, score_table
+from calibsft.report import figures, tables
+from calibsft.report.markup import Table
+from calibsft.report.summary import RunSummary
+from calibsft.text import printable
+
+LEAD = "Each model states how sure it is of every answer; this page compares that with how often it is right."
+READING = (
+    "Look first at AUROC (does confidence tell right answers from wrong ones; 0.5 is chance) and at the ECE"
+    " averaged over benchmarks.",
+    "Do not judge by pooled ECE alone: a model that always states its overall accuracy has a pooled ECE of 0"
+    " and says nothing about any single answer.",
+    "Effective support has no arrow: a model that uses many confidence values is not better for that alone.",
+    "This is one run: compare several seeds before you trust a small difference.",
+)
+MEASURES = (
+    "Means over benchmarks except pooled ECE. A confidence that cannot be read counts as 0; Malformed is the"
+    f" share of such responses. ECE: {ECE_CONVENTION}. ↑ more is better, ↓ less is better; bold is best."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A figure with its file name, heading and the sentence that says what to see in it."""
+
+    name: str
+    title: str
+    caption: str
+    svg: str
+
+    @property
+    def data_uri(self) -> str:
+        encoded = base64.b64encode(self.svg.encode()).decode("ascii")
+        return f"data:image/svg+xml;base64,{encoded}"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The parts of the page in reading order, shared by both formats."""
+
+    title: str
+    headline: list[Table]
+    figures: list[Shown]
+    details: list[Table]
+    command: str
+    recipe: str
+
+
+def build_content(summary: RunSummary) -> Content:
+    """Turn a run's results into tables, figures and texts; refuses a run without an evaluated model."""
+    if not summary.models:
+        raise InputError(f"run '{summary.name}' has no evaluated model; run `calibsft eval` first")
+    labels = [model.label for model in summary.models]
+    scores = [score_table(model.rows) for model in summary.models]
+    details = [
+        tables.benchmark_table(labels, scores, _split_of(summary)),
+        tables.excluded_table(labels, scores),
+        tables.reasons_table(summary.models),
+        tables.filter_table(summary.filtered),
+        tables.cost_table(summary.costs),
+    ]
+    return Content(
+        title=printable(summary.name),
+        headline=tables.headline_tables(labels, scores),
+        figures=_figures(summary),
+        details=[table for table in details if table is not None],
+        command=printable(summary.command),
+        recipe=printable(summary.recipe_yaml, keep="\n").rstrip(),
+    )
+
+
+def _split_of(summary: RunSummary) -> dict[str, str]:
+    """Each benchmark's split, in-distribution ones first, by name within a split."""
+    rows = pl.concat([model.rows.select("split", "dataset") for model in summary.models])
+    return {name: split for split, name in rows.unique().sort("split", "dataset").iter_rows()}
+
+
+def _figures(summary: RunSummary) -> list[Shown]:
+    shown = [
+        Shown(
+            "confidence",
+            "What the models say",
+            "Share of responses at each confidence, right and wrong ones stacked. A model that knows what it"
+            " knows has the wrong answers on the left. Unreadable confidences are left out.",
+            figures.confidence_distribution(summary.models),
+        ),
+        Shown(
+            "reliability",
+            "Is it as often right as it says",
+            "Accuracy of the responses in each confidence bin, all benchmarks together; on the dashed line"
+            " confidence and accuracy agree. Bins with few responses (lower panel) are uncertain.",
+            figures.reliability_diagrams(summary.models),
+        ),
+    ]
+    if summary.targets is not None:
+        caption = "Training responses per target confidence. Balancing draws equally many for each target."
+        svg = figures.target_histogram(summary.targets)
+        shown.append(Shown("targets", "Confidence targets for CalibSFT", caption, svg))
+    return shown

@@ -1,0 +1,85 @@
+"""The one look of all figures, and how a figure becomes SVG text.
+
+A transparent background, mid-grey text and Okabe-Ito colours read on light and dark pages and to colour-blind
+readers. Does not know what a figure shows (`figures`), and changes no global matplotlib setting.
+"""
+
+import io
+import re
+import warnings
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from calibsft.report.markup import printable
+
+BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#757575"
+STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "calibsft",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "text.parse_math": False,  # a label such as "$x" is a name, not a formula
+    "text.color": GREY,
+    "axes.labelcolor": GREY,
+    "axes.edgecolor": GREY,
+    "axes.titlesize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "legend.frameon": False,
+    "figure.constrained_layout.wspace": 0.06,
+    "figure.constrained_layout.hspace": 0.06,
+}
+NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+PANELS_PER_ROW = 3
+LABEL_CHARACTERS = 40
+
+
+def grid(panels: int) -> tuple[int, int]:
+    """Rows and columns for so many panels."""
+    columns = min(panels, PANELS_PER_ROW)
+    return -(-panels // columns), columns
+
+
+def bars(
+    ax: Axes,
+    left: list[float],
+    height: list[float],
+    width: float,
+    color: str,
+    label: str = "",
+    bottom: list[float] | Literal[0] = 0,
+) -> None:
+    """Bars that start at `left` and touch each other but for a hairline."""
+    line = {"edgecolor": "white", "linewidth": 0.5}
+    ax.bar(left, height, width, bottom, align="edge", color=color, label=label, **line)
+
+
+def shared_legend(figure: Figure, axes: Iterable[Axes]) -> None:
+    """One legend below the panels, from the first panel that has anything to explain."""
+    for ax in axes:
+        handles, labels = ax.get_legend_handles_labels()
+        if handles:
+            figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
+            return
+
+
+def short(text: str) -> str:
+    """A label that fits a panel and holds nothing invisible."""
+    text = printable(text)
+    return text if len(text) <= LABEL_CHARACTERS else f"{text[: LABEL_CHARACTERS - 1]}…"
+
+
+def svg(figure: Figure) -> str:
+    """The figure as SVG with text as text; the same figure gives the same bytes."""
+    buffer = io.StringIO()
+    with warnings.catch_warnings():
+        # The reader's browser draws the text; what matplotlib's own font lacks does not matter.
+        warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
+        figure.savefig(buffer, format="svg", transparent=True, metadata=NO_METADATA)
+    # The document type only names a remote DTD that no reader needs.
+    return re.sub(r"<!DOCTYPE[^>]*>\s*", "", buffer.getvalue())

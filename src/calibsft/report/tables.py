@@ -1,0 +1,179 @@
+"""The tables of a report, as rows of plain text that Markdown and HTML share.
+
+Works on the dictionaries of `metrics.score_table`. Does not compute metrics, round numbers (`columns`), escape
+text (`markup`) or know HTML.
+"""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from calibsft.metrics import MEAN_OVER_DATASETS
+from calibsft.metrics.score import EXCLUDED_KEYS
+from calibsft.report.columns import (
+    DATASET_COLUMNS,
+    MISSING,
+    SEED_COLUMNS,
+    SPLIT_COLUMNS,
+    Metrics,
+    duration,
+    metric_rows,
+    percent,
+    whole,
+)
+from calibsft.report.markup import Cell, Table, markdown_table
+from calibsft.report.summary import ModelResult, StageCost
+
+Score: TypeAlias = dict[str, Metrics]
+
+SPLIT_TITLES = {
+    "id": "In distribution",
+    "ood": "Out of distribution",
+    MEAN_OVER_DATASETS: "All benchmarks",
+}
+
+
+def headline_tables(labels: Sequence[str], scores: Sequence[Score]) -> list[Table]:
+    """One comparison per split, in-distribution first, with a row per model.
+
+    All columns but "ECE, pooled" are plain means over the split's benchmarks. A run without splits gets
+    one table over all benchmarks.
+    """
+    found = {split for score in scores for split in score["splits"]} - {MEAN_OVER_DATASETS}
+    named = [split for split in SPLIT_TITLES if split in found]
+    splits = [*named, *sorted(found - set(named))] or [MEAN_OVER_DATASETS]
+    return [_headline(split, labels, scores) for split in splits]
+
+
+def _headline(split: str, labels: Sequence[str], scores: Sequence[Score]) -> Table:
+    parts = [score["splits"].get(split, {}) for score in scores]
+    count = max(part.get("datasets", 0) for part in parts)
+    body = metric_rows(SPLIT_COLUMNS, parts)
+    return Table(
+        title=f"{SPLIT_TITLES.get(split, split)}, {count} benchmark{'s' if count != 1 else ''}",
+        header=("Model", *(column.header for column in SPLIT_COLUMNS)),
+        rows=tuple((Cell(label), *cells) for label, cells in zip(labels, body, strict=True)),
+        note=_auroc_note(labels, parts),
+    )
+
+
+def _auroc_note(labels: Sequence[str], parts: Sequence[Metrics]) -> str:
+    """Say where a benchmark with only right or only wrong answers is missing from the mean AUROC."""
+    short = [
+        f"{label}: {part['auroc_datasets']} of {part['datasets']}"
+        for label, part in zip(labels, parts, strict=True)
+        if part and part["auroc_datasets"] < part["datasets"]
+    ]
+    if not short:
+        return ""
+    return f"AUROC needs right and wrong answers; benchmarks in its mean: {', '.join(short)}."
+
+
+def benchmark_table(labels: Sequence[str], scores: Sequence[Score], split_of: dict[str, str]) -> Table:
+    """One row per benchmark and model; benchmarks in the order of `split_of` (name to split)."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, split in split_of.items():
+        parts = [score["datasets"].get(name, {}) for score in scores]
+        for label, part, cells in zip(labels, parts, metric_rows(DATASET_COLUMNS, parts), strict=True):
+            count = Cell(whole(part["n"]) if part else MISSING)
+            rows.append((Cell(name), Cell(split.upper()), Cell(label), count, *cells))
+    titles = ("Benchmark", "Split", "Model", "Responses", *(column.header for column in DATASET_COLUMNS))
+    return Table("Per benchmark", titles, tuple(rows), labels=3, group=len(labels))
+
+
+def excluded_table(labels: Sequence[str], scores: Sequence[Score]) -> Table | None:
+    """The same means without the responses whose confidence cannot be read; None when all can."""
+    parts = [score["splits"].get(MEAN_OVER_DATASETS, score["overall"]) for score in scores]
+    if not any("excluded" in part for part in parts):
+        return None
+    columns = [column for column in DATASET_COLUMNS if column.key in EXCLUDED_KEYS]
+    body = metric_rows(columns, [part.get("excluded", part) for part in parts])
+    rows = tuple(
+        (Cell(label), Cell(percent(part["malformed"])), *cells)
+        for label, part, cells in zip(labels, parts, body, strict=True)
+    )
+    header = ("Model", "Malformed", *(column.header for column in columns))
+    return Table("Without unreadable confidences, mean over all benchmarks", header, rows)
+
+
+def reasons_table(models: Sequence[ModelResult]) -> Table | None:
+    """How many responses of each model were not well formed, by the parser's reason; None if there are none."""
+    counts = [
+        dict(model.rows.filter(~model.rows["well_formed"])["reason"].value_counts().iter_rows())
+        for model in models
+    ]
+    reasons = sorted({reason for count in counts for reason in count})
+    if not reasons:
+        return None
+    rows = tuple(
+        (Cell(reason), *(Cell(whole(count.get(reason, 0))) for count in counts)) for reason in reasons
+    )
+    return Table("Responses that are not well formed", ("Reason", *(model.label for model in models)), rows)
+
+
+def filter_table(filtered: dict[str, int]) -> Table | None:
+    """Responses left out of the training data by reason, most frequent first; None if there are none."""
+    ordered = sorted(filtered.items(), key=lambda item: (-item[1], item[0]))
+    rows = tuple((Cell(reason), Cell(whole(count))) for reason, count in ordered)
+    return Table("Left out of the training data", ("Reason", "Responses"), rows) if rows else None
+
+
+def cost_table(costs: Sequence[StageCost]) -> Table | None:
+    """Time, tokens and memory per stage, and their sum or peak; None without stages."""
+    if not costs:
+        return None
+    tokens = [cost.tokens for cost in costs if cost.tokens is not None]
+    memory = [cost.peak_memory_mb for cost in costs if cost.peak_memory_mb is not None]
+    seconds = sum(cost.seconds for cost in costs)
+    # Without a rate: generated and trained tokens do not cost the same.
+    total = _cost_row("Total", seconds, sum(tokens) if tokens else None, None, max(memory, default=None))
+    rows = tuple(_stage_row(cost) for cost in costs)
+    header = ("Stage", "Time", "Tokens", "Tokens per second", "Peak memory")
+    return Table("Cost per stage", header, (*rows, total))
+
+
+def _stage_row(cost: StageCost) -> tuple[Cell, ...]:
+    rate = cost.tokens / cost.seconds if cost.tokens is not None and cost.seconds > 0 else None
+    return _cost_row(cost.stage, cost.seconds, cost.tokens, rate, cost.peak_memory_mb)
+
+
+def _cost_row(
+    stage: str, seconds: float, tokens: float | None, rate: float | None, memory_mb: float | None
+) -> tuple[Cell, ...]:
+    memory = MISSING if memory_mb is None else f"{whole(memory_mb)} MB"
+    return Cell(stage), Cell(duration(seconds)), _number(tokens), _number(rate), Cell(memory)
+
+
+def _number(value: float | None) -> Cell:
+    return Cell(MISSING if value is None else whole(value))
+
+
+def seeds_table(rows: Sequence[tuple[int, str, Score]], split: str = MEAN_OVER_DATASETS) -> str:
+    """Several seeds side by side, with the mean over seeds of each model, as Markdown.
+
+    Parameters
+    ----------
+    rows : (seed, model label, result of `score_table`), in the order to be shown.
+    split : "id", "ood", or all benchmarks.
+    """
+    seeds = list(dict.fromkeys(seed for seed, _, _ in rows))
+    labels = list(dict.fromkeys(label for _, label, _ in rows))
+    by_seed = {
+        seed: {label: score["splits"][split] for s, label, score in rows if s == seed} for seed in seeds
+    }
+    means = {
+        label: _mean_metrics([part[label] for part in by_seed.values() if label in part]) for label in labels
+    }
+    body = [row for seed in seeds for row in _seed_rows(str(seed), by_seed[seed])]
+    header = ("Seed", "Model", *(column.header for column in SEED_COLUMNS))
+    title = f"{SPLIT_TITLES.get(split, split)}, {len(seeds)} seed{'s' if len(seeds) != 1 else ''}"
+    return markdown_table(Table(title, header, (*body, *_seed_rows("mean", means)), labels=2))
+
+
+def _seed_rows(seed: str, parts: dict[str, Metrics]) -> list[tuple[Cell, ...]]:
+    body = metric_rows(SEED_COLUMNS, list(parts.values()))
+    return [(Cell(seed), Cell(label), *cells) for label, cells in zip(parts, body, strict=True)]
+
+
+def _mean_metrics(parts: Sequence[Metrics]) -> Metrics:
+    known = {column.key: [part[column.key] for part in parts] for column in SEED_COLUMNS}
+    return {key: None if None in values else sum(values) / len(values) for key, values in known.items()}

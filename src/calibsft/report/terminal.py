@@ -1,0 +1,70 @@
+"""Results as plain text for a terminal: the target histogram and the headline of a run."""
+
+from fractions import Fraction
+from typing import Any
+
+from calibsft.progress import say
+from calibsft.targets.build import BuildSummary
+
+BANDS = 10
+WIDTH = 24
+COLUMNS = (
+    ("Pass@1", "pass@1"), ("AUROC", "auroc"), ("Brier", "brier"), ("ECE", "ece"),
+    ("eff.supp.", "effective_support"), ("Top-1", "top1"), ("malformed", "malformed"),
+)  # fmt: skip
+
+
+def print_build(summary: BuildSummary) -> None:
+    """What was kept, and the target histogram before and after balancing."""
+    say(f"build: {summary.responses:,} responses to {summary.questions:,} questions")
+    if summary.filtered:
+        say("  discarded: " + ", ".join(f"{reason} {count:,}" for reason, count in summary.filtered.items()))
+    if summary.dropped_groups:
+        say(
+            f"  {len(summary.dropped_groups)} target groups below the minimum size left out ({sum(summary.dropped_groups.values())} responses)"
+        )
+    for line in histogram_lines(summary.before, summary.after):
+        say(f"  {line}")
+    balanced = (
+        f", {summary.group_size} of each of {len(summary.after)} targets"
+        if summary.group_size
+        else ", not balanced"
+    )
+    say(f"  kept {summary.rows:,} responses of {summary.rows_questions:,} questions{balanced}")
+
+
+def histogram_lines(before: dict[Fraction, int], after: dict[Fraction, int]) -> list[str]:
+    """Ten bands of targets with bars for the responses before and after balancing."""
+    lines = [f"{'target':<11} {'before':>9} {'':<{WIDTH}} {'after':>7}"]
+    columns = [_banded(histogram) for histogram in (before, after)]
+    tallest = [max(column) or 1 for column in columns]
+    for band in range(BANDS):
+        end = "]" if band == BANDS - 1 else ")"
+        counts = [column[band] for column in columns]
+        bars = [
+            ("█" * round(WIDTH * count / top)).ljust(WIDTH)
+            for count, top in zip(counts, tallest, strict=True)
+        ]
+        label = f"[{band / BANDS:.1f}, {(band + 1) / BANDS:.1f}{end}"
+        lines.append(f"{label:<11} {counts[0]:>9,} {bars[0]} {counts[1]:>7,} {bars[1]}".rstrip())
+    return lines
+
+
+def _banded(histogram: dict[Fraction, int]) -> list[int]:
+    counts = [0] * BANDS
+    for target, count in histogram.items():
+        counts[min(int(target * BANDS), BANDS - 1)] += count
+    return counts
+
+
+def score_lines(scores: dict[str, Any]) -> list[str]:
+    """The metrics of `metrics.score_table` as aligned lines: pooled, then by dataset."""
+    parts = {"all rows": scores["overall"], **scores["datasets"]}
+    parts |= {f"mean, {split}": part for split, part in scores["splits"].items()}
+    width = max(len(name) for name in parts)
+    lines = [f"{'':<{width}} {'n':>9} " + " ".join(f"{title:>9}" for title, _ in COLUMNS)]
+    for name, part in parts.items():
+        values = [part.get(key) for _, key in COLUMNS]
+        cells = " ".join(f"{'-' if value is None else f'{value:.4f}':>9}" for value in values)
+        lines.append(f"{name:<{width}} {part['n']:>9,} {cells}")
+    return [*lines, f"ECE: {scores['overall']['ece_convention']}"]

@@ -1,0 +1,142 @@
+"""How a confidence is written: the four grids, their strict grammars, and the paper's system prompts.
+
+A format turns an exact value into text (`render`) and text into an exact value (`read`). Reading applies
+the format's own ASCII grammar and nothing else: `float()` never sees model text, since it takes "nan",
+"1_0" and Arabic digits for numbers.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from calibsft.errors import unknown_name
+
+_OPENING = (
+    "A conversation between User and Assistant. The user asks a question, and the Assistant solves it. The"
+    " assistant first thinks about the reasoning process in the mind and analyzes its confidence about the"
+    " solution and then provides the user with the final answer as well as its confidence"
+)
+_CLOSING = (
+    " The <answer> tag must contain only the final answer string needed for exact-match evaluation, not a full"
+    " sentence, explanation, or reasoning."
+)
+_LAYOUT = (
+    " The response must strictly follow this format: <think> reasoning process here </think> <answer> final short"
+    " answer only </answer> <confidence>"
+)
+
+PROBABILITY_PROMPT = (
+    f"{_OPENING} level. The confidence level indicates how certain the Assistant is about its answer, expressed as"
+    " a decimal between 0 and 1 with exactly two decimal places, enclosed within <confidence> </confidence> tags."
+    f"{_LAYOUT} 0.xx </confidence>.{_CLOSING}"
+)
+INTEGER_PROMPT = (
+    f"{_OPENING} score. The confidence score indicates how certain the Assistant is about its answer, expressed as"
+    " a single integer from 0 to 9, enclosed within <confidence> </confidence> tags. A score of 0 means very low"
+    " confidence and the answer is likely incorrect. A score of 9 means very high confidence and the answer is very"
+    f" likely correct.{_LAYOUT}X</confidence>, where X is one of 0, 1, 2, 3, 4, 5, 6, 7, 8, 9.{_CLOSING}"
+)
+LINGUISTIC_PROMPT = (
+    f"{_OPENING} level. The confidence level indicates how certain the Assistant is about its answer, expressed as"
+    " exactly one of low, medium, or high, enclosed within <confidence> </confidence> tags. Low means the answer is"
+    " likely incorrect, medium means the answer is uncertain, and high means the answer is likely correct."
+    f"{_LAYOUT}label</confidence>.{_CLOSING}"
+)
+
+_LABELS = {"low": Fraction(1, 4), "medium": Fraction(1, 2), "high": Fraction(3, 4)}
+
+
+def _nearest(value: Fraction, steps: int) -> int:
+    """`value` in units of 1/steps, halves rounded up."""
+    return int(value * steps + Fraction(1, 2))
+
+
+def _render_probability(value: Fraction, steps: int) -> str:
+    hundredths = _nearest(value, steps) * (100 // steps)
+    return f"{hundredths // 100}.{hundredths % 100:02d}"
+
+
+def _render_label(value: Fraction) -> str:
+    if value < Fraction(1, 3):
+        return "low"
+    return "medium" if value < Fraction(2, 3) else "high"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One way of writing a confidence.
+
+    Attributes
+    ----------
+    grammar
+        The whole text of a valid confidence, matched in full.
+    value_of
+        The exact value of a text that matches the grammar.
+    text_of
+        The text on the grid nearest to a value in [0, 1].
+    """
+
+    name: str
+    system_prompt: str
+    grammar: re.Pattern[str]
+    value_of: Callable[[str], Fraction]
+    text_of: Callable[[Fraction], str]
+
+    def read(self, text: str) -> Fraction | None:
+        """The value of `text`, or None where it is not in the grammar."""
+        return self.value_of(text) if self.grammar.fullmatch(text) else None
+
+    def render(self, value: Fraction) -> str:
+        """The text for `value`, which lies in [0, 1]."""
+        if not 0 <= value <= 1:
+            raise ValueError(f"confidence {value} is outside [0, 1]")
+        return self.text_of(value)
+
+
+_DECIMAL = re.compile(r"0\.[0-9][0-9]|1\.00")
+
+
+def _probability(name: str, steps: int) -> Format:
+    return Format(
+        name,
+        PROBABILITY_PROMPT,
+        _DECIMAL,
+        value_of=lambda text: Fraction(int(text[0] + text[2:]), 100),
+        text_of=lambda value: _render_probability(value, steps),
+    )
+
+
+FORMATS = {
+    "probability": _probability("probability", 100),
+    "probability-0.05": _probability("probability-0.05", 20),
+    "integer": Format(
+        "integer",
+        INTEGER_PROMPT,
+        re.compile(r"[0-9]"),
+        value_of=lambda text: Fraction(int(text), 9),
+        text_of=lambda value: str(_nearest(value, 9)),
+    ),
+    "linguistic": Format(
+        "linguistic",
+        LINGUISTIC_PROMPT,
+        re.compile(r"low|medium|high"),
+        value_of=_LABELS.__getitem__,
+        text_of=_render_label,
+    ),
+}
+
+
+def get_format(name: str) -> Format:
+    """The format called `name`; an unknown name is refused with the nearest right one."""
+    if name not in FORMATS:
+        unknown_name("confidence format", name, list(FORMATS))
+    return FORMATS[name]
+
+
+def messages(question: str, confidence_format: Format) -> list[dict[str, str]]:
+    """The conversation that asks `question`: the format's system prompt and the user turn."""
+    return [
+        {"role": "system", "content": confidence_format.system_prompt},
+        {"role": "user", "content": f"\n\nPROBLEM: {question}\n\n"},
+    ]

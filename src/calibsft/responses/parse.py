@@ -1,0 +1,216 @@
+"""Read a response: the strict parser that data, rewards and evaluation share.
+
+Well formed is `<think>R</think> <answer>A</answer> <confidence>C</confidence>`: reasoning closed (the chat
+template may have opened it), exactly one answer, exactly one confidence after it, nothing after that but
+white space, and C in the format's own grammar, with white space around it or not. Everything else is
+malformed, with one reason from a closed vocabulary; the answer and the confidence are still returned where
+they can be read, because evaluation counts them. Does not grade.
+"""
+
+import re
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fractions import Fraction
+
+from calibsft.responses.formats import Format, get_format
+
+
+class Reason(StrEnum):
+    """Why a response is malformed; `ok` when it is not. The first that applies, in this order."""
+
+    OK = "ok"
+    TRUNCATED = "truncated"  # generation hit its limit, or the text ends inside an open answer or confidence
+    EMPTY_RESPONSE = "empty_response"
+    MISSING_THINK_END = "missing_think_end"
+    NESTED_TAG = "nested_tag"  # a tag inside another element
+    DUPLICATE_TAG = "duplicate_tag"
+    MISSING_ANSWER = "missing_answer"
+    MISSING_CONFIDENCE = "missing_confidence"
+    WRONG_ORDER = "wrong_order"  # the confidence stands before the answer, or a tag closes what is not open
+    STRAY_TEXT = "stray_text"  # text before the reasoning or between the elements
+    TRAILING_TEXT = "trailing_text"
+    EMPTY_ANSWER = "empty_answer"
+    BAD_CONFIDENCE = "bad_confidence"
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What a response says.
+
+    Attributes
+    ----------
+    ok, reason
+        Whether the response is well formed, and why not.
+    think, answer
+        The text inside the elements exactly as written, None where there is no such element.
+    value
+        The stated confidence as an exact rational in [0, 1], None where it cannot be read.
+    value_span
+        Start and end of the confidence's own characters in the text; only in a well-formed response.
+    """
+
+    ok: bool
+    reason: Reason
+    think: str | None
+    answer: str | None
+    value: Fraction | None
+    value_span: tuple[int, int] | None = None
+
+    @property
+    def confidence(self) -> float | None:
+        """The stated confidence as a float."""
+        return None if self.value is None else float(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    name: str
+    start: int  # of the opening tag
+    inner: int  # first character of the content
+    end: int  # first character of the closing tag
+    stop: int  # first character after the closing tag
+
+
+@dataclass(slots=True)
+class _Scan:
+    elements: list[_Element] = field(default_factory=list)
+    think_closed: bool = False
+    open_tag: str | None = None
+    nested: bool = False
+    preamble: bool = False
+    unopened: list[str] = field(default_factory=list)  # names of closing tags that close nothing
+
+
+_TAG = re.compile(r"<(/?)(think|answer|confidence)>")
+_LAYOUT_SPACE = " \t\r\n"
+
+
+def parse(text: str, format: str | Format = "probability", *, finished: bool = True) -> Parsed:
+    """Parse one response.
+
+    Parameters
+    ----------
+    text
+        What the model wrote, without the end-of-sequence token.
+    format
+        The confidence format or its name.
+    finished
+        False when generation stopped at its length limit: such a response is `truncated`, however it looks.
+    """
+    confidence_format = get_format(format) if isinstance(format, str) else format
+    scan = _scan(text)
+    answer = _last(scan, "answer")
+    confidence = _last(scan, "confidence")
+    think = _last(scan, "think")
+    value = confidence_format.read(_content(text, confidence).strip(_LAYOUT_SPACE)) if confidence else None
+    reason = _reason(text, scan, value, finished)
+    return Parsed(
+        ok=reason is Reason.OK,
+        reason=reason,
+        think=_content(text, think) if think else None,
+        answer=_content(text, answer) if answer else None,
+        value=value,
+        value_span=_value_span(text, confidence) if confidence and reason is Reason.OK else None,
+    )
+
+
+def replace_confidence(text: str, parsed: Parsed, rendered: str) -> str:
+    """`text` with the characters of its confidence value replaced; every other byte stays."""
+    if parsed.value_span is None:
+        raise ValueError("only a well-formed response has a confidence to replace")
+    start, stop = parsed.value_span
+    return text[:start] + rendered + text[stop:]
+
+
+def render(think: str, answer: str, confidence: str) -> str:
+    """The canonical text of a response."""
+    return f"<think>{think}</think> <answer>{answer}</answer> <confidence>{confidence}</confidence>"
+
+
+def _scan(text: str) -> _Scan:
+    """Find the elements. Reasoning counts as opened at the very start when no tag opens it."""
+    scan = _Scan()
+    opened_at = inner_at = 0
+    scan.open_tag = "think"
+    think_may_open = True
+    for tag in _TAG.finditer(text):
+        closes, name = tag[1] == "/", tag[2]
+        if closes and name == scan.open_tag:
+            scan.elements.append(_Element(name, opened_at, inner_at, tag.start(), tag.end()))
+            scan.think_closed |= name == "think"
+            scan.open_tag = None
+        elif closes:
+            scan.nested |= scan.open_tag is not None
+            scan.unopened.append(name)
+        elif name == "think" and think_may_open:
+            scan.preamble = bool(text[: tag.start()].strip())
+            opened_at, inner_at = tag.start(), tag.end()
+        elif scan.open_tag is not None:
+            scan.nested = True
+        else:
+            scan.open_tag, opened_at, inner_at = name, tag.start(), tag.end()
+        think_may_open = False
+    return _recover_unclosed_think(text, scan) if not scan.think_closed else scan
+
+
+def _recover_unclosed_think(text: str, scan: _Scan) -> _Scan:
+    """Without `</think>` everything is inside the reasoning; still read a last answer and confidence."""
+    for name in ("answer", "confidence"):
+        found = list(re.finditer(rf"<{name}>((?:(?!<{name}>).)*?)</{name}>", text, re.DOTALL))
+        if found:
+            last = found[-1]
+            scan.elements.append(_Element(name, last.start(), last.start(1), last.end(1), last.end()))
+    return scan
+
+
+def _last(scan: _Scan, name: str) -> _Element | None:
+    return next((element for element in reversed(scan.elements) if element.name == name), None)
+
+
+def _content(text: str, element: _Element) -> str:
+    return text[element.inner : element.end]
+
+
+def _value_span(text: str, element: _Element) -> tuple[int, int]:
+    content = _content(text, element)
+    start = element.inner + len(content) - len(content.lstrip(_LAYOUT_SPACE))
+    return start, element.inner + len(content.rstrip(_LAYOUT_SPACE))
+
+
+def _reason(text: str, scan: _Scan, value: Fraction | None, finished: bool) -> Reason:
+    if not finished:
+        return Reason.TRUNCATED
+    if not text.strip():
+        return Reason.EMPTY_RESPONSE
+    if not scan.think_closed:
+        return Reason.MISSING_THINK_END
+    if scan.nested:
+        return Reason.NESTED_TAG
+    names = [element.name for element in scan.elements]
+    if len(set(names)) < len(names) or scan.open_tag in names or set(scan.unopened) & set(names):
+        return Reason.DUPLICATE_TAG
+    if scan.open_tag is not None:
+        return Reason.TRUNCATED
+    return _layout_reason(text, scan, names, value)
+
+
+def _layout_reason(text: str, scan: _Scan, names: list[str], value: Fraction | None) -> Reason:
+    """The reason for a text whose elements are closed, not nested and not repeated."""
+    if "answer" not in names:
+        return Reason.MISSING_ANSWER
+    if "confidence" not in names:
+        return Reason.MISSING_CONFIDENCE
+    if names != ["think", "answer", "confidence"] or scan.unopened:
+        return Reason.WRONG_ORDER
+    think, answer, confidence = scan.elements
+    if (
+        scan.preamble
+        or text[think.stop : answer.start].strip()
+        or text[answer.stop : confidence.start].strip()
+    ):
+        return Reason.STRAY_TEXT
+    if text[confidence.stop :].strip():
+        return Reason.TRAILING_TEXT
+    if not _content(text, answer).strip():
+        return Reason.EMPTY_ANSWER
+    return Reason.OK if value is not None else Reason.BAD_CONFIDENCE

@@ -1,0 +1,174 @@
+"""Ask a model every question n times and keep what it says, resumably.
+
+The plan is by id: shard k holds the samples of a fixed slice of the questions, and each sample's seed comes
+from its own id. A killed run leaves whole shards; the rerun writes the missing ones and ends with the same
+rows. Knows nothing of correctness: that is `verify`.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import polars as pl
+from transformers import PreTrainedTokenizerBase
+
+from calibsft.artifacts import shard_name, shards, write_parquet
+from calibsft.errors import InputError
+from calibsft.progress import Progress, warn
+from calibsft.responses.formats import Format
+from calibsft.responses.parse import parse
+from calibsft.responses.spans import TokenOffsets
+from calibsft.rollouts.engine import Completion, Engine, Request, Sampling, sample_seed
+from calibsft.rollouts.prompts import prompt_ids, require_room
+from calibsft.schema import Question, Rollout
+
+QUESTIONS = "questions.parquet"
+ROLLOUT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "dataset": pl.String,
+    "question_id": pl.String,
+    "sample": pl.Int32,
+    "response": pl.String,
+    "token_ids": pl.List(pl.Int32),
+    "finished": pl.Boolean,
+    "mean_logprob": pl.Float32,
+    "confidence_entropy": pl.Float32,
+}
+
+
+class Collector:
+    """Collects the rollouts of one stage.
+
+    Parameters
+    ----------
+    context
+        The model's context length, None when unlimited.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        tokenizer: PreTrainedTokenizerBase,
+        confidence_format: Format,
+        sampling: Sampling,
+        seed: int,
+        context: int | None = None,
+        device: str = "cpu",
+    ) -> None:
+        self.engine, self.tokenizer, self.format = engine, tokenizer, confidence_format
+        self.sampling, self.seed, self.context, self.device = sampling, seed, context, device
+        self._pieces: dict[int, str] = {}
+
+    def collect(
+        self,
+        questions: Sequence[Question],
+        samples: Callable[[Question], int],
+        folder: Path,
+        shard_questions: int,
+        label: str,
+    ) -> int:
+        """Fill `folder` with the rollouts of all `questions`; returns the tokens sampled by this run."""
+        require_unique(questions)
+        prompts = {(q.dataset, q.id): prompt_ids(self.tokenizer, q.text, self.format) for q in questions}
+        for (_, question_id), prompt in prompts.items():
+            require_room(prompt, self.context, question_id)
+        write_parquet(folder / QUESTIONS, questions_frame(questions))
+        plan = plan_shards(questions, shard_questions)
+        missing = {name: part for name, part in plan.items() if not _holds(folder / name, part, samples)}
+        report_foreign(folder, plan)
+        tokens = 0
+        done = sum(samples(q) for name, part in plan.items() if name not in missing for q in part)
+        with Progress(label, sum(samples(q) for q in questions), "responses", done) as progress:
+            for name, part in missing.items():
+                requests = [Request(prompts[q.dataset, q.id], self._seeds(q, samples(q))) for q in part]
+                results = self.engine.generate(requests, self.sampling, progress.advance)
+                rows = [
+                    self._rollout(q, i, c)
+                    for q, row in zip(part, results, strict=True)
+                    for i, c in enumerate(row)
+                ]
+                tokens += sum(len(row.token_ids) for row in rows)
+                write_parquet(folder / name, rollouts_frame(rows))
+        return tokens
+
+    def _seeds(self, question: Question, count: int) -> tuple[int, ...]:
+        return tuple(sample_seed(self.seed, question.dataset, question.id, i) for i in range(count))
+
+    def _rollout(self, question: Question, sample: int, completion: Completion) -> Rollout:
+        ids = completion.token_ids
+        ended = completion.finished and ids[-1] in self.engine.end_ids
+        offsets = TokenOffsets(self.tokenizer, ids[:-1] if ended else ids, self._pieces)
+        return Rollout(
+            dataset=question.dataset,
+            question_id=question.id,
+            sample=sample,
+            response=offsets.text,
+            token_ids=ids,
+            finished=completion.finished,
+            mean_logprob=sum(completion.logprobs) / len(ids),
+            confidence_entropy=self._confidence_entropy(offsets, completion),
+        )
+
+    def _confidence_entropy(self, offsets: TokenOffsets, completion: Completion) -> float | None:
+        span = parse(offsets.text, self.format).value_span
+        if span is None:
+            return None
+        tokens = range(offsets.token_at(span[0]), offsets.token_at(span[1] - 1) + 1)
+        return sum(completion.entropies[i] for i in tokens) / len(tokens)
+
+
+def plan_shards(questions: Sequence[Question], size: int) -> dict[str, Sequence[Question]]:
+    """Which questions belong to which shard."""
+    return {shard_name(i // size): questions[i : i + size] for i in range(0, len(questions), size)}
+
+
+def _holds(path: Path, part: Sequence[Question], samples: Callable[[Question], int]) -> bool:
+    """Whether a shard is there, whole, and holds exactly its planned rows; a torn one is said and redone."""
+    if not path.is_file():
+        return False
+    planned = {(q.dataset, q.id, i) for q in part for i in range(samples(q))}
+    try:
+        found = set(pl.read_parquet(path, columns=["dataset", "question_id", "sample"]).iter_rows())
+    except (pl.exceptions.PolarsError, OSError):
+        found = set()
+    if found == planned:
+        return True
+    warn(f"{path} is damaged or does not hold its planned rows: it is sampled again")
+    return False
+
+
+def report_foreign(folder: Path, plan: dict[str, Sequence[Question]]) -> None:
+    """Refuse shards that the plan does not know: they would be read by the next stage."""
+    foreign = [path for path in shards(folder) if path.name not in plan]
+    if foreign:
+        raise InputError(
+            f"{foreign[0]}: this shard does not belong to the planned work; move it out of the folder"
+        )
+
+
+def require_unique(questions: Sequence[Question]) -> None:
+    """Refuse repeated ids: rows are identified by them."""
+    seen: set[tuple[str, str]] = set()
+    for question in questions:
+        key = (question.dataset, question.id)
+        if key in seen:
+            raise InputError(
+                f"question id '{question.id}' occurs twice in {question.dataset}; give every question its own id"
+            )
+        seen.add(key)
+
+
+def questions_frame(questions: Sequence[Question]) -> pl.DataFrame:
+    """Questions as a table; a gold is always a list of aliases there."""
+    return pl.DataFrame(
+        {
+            "dataset": [q.dataset for q in questions],
+            "question_id": [q.id for q in questions],
+            "question": [q.text for q in questions],
+            "gold": [[q.gold] if isinstance(q.gold, str) else list(q.gold) for q in questions],
+            "grader": [q.grader for q in questions],
+        }
+    )
+
+
+def rollouts_frame(rows: Sequence[Rollout]) -> pl.DataFrame:
+    columns = {name: [getattr(row, name) for row in rows] for name in ROLLOUT_SCHEMA}
+    return pl.DataFrame(columns, schema=ROLLOUT_SCHEMA)

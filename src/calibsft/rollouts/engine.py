@@ -1,0 +1,62 @@
+"""What every engine takes and gives, so that `collect` does not know which one it drives.
+
+An engine samples completions for prompts that are already token ids. One `Request` is one question: all
+its samples share one prefill. Each sample carries its own seed, so a response does not depend on what else
+was in the batch or on which samples an earlier run already finished.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How to sample: temperature 0 is greedy; `stop` strings end a response and stay in its text."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_new_tokens: int = 8192
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One prompt and the seeds of the samples wanted from it."""
+
+    prompt_ids: tuple[int, ...]
+    seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One sampled response.
+
+    `token_ids` include the end-of-sequence token when `finished` by it; `logprobs` and `entropies` (nats) have
+    one entry per token and are those of the model itself at temperature 1, whatever the sampling.
+    """
+
+    token_ids: tuple[int, ...]
+    finished: bool
+    logprobs: tuple[float, ...]
+    entropies: tuple[float, ...]
+
+
+class Engine(Protocol):
+    """Samples completions; `generate` returns one list per request, in order."""
+
+    end_ids: tuple[int, ...]
+
+    def generate(
+        self,
+        requests: Sequence[Request],
+        sampling: Sampling,
+        on_done: Callable[[int, int], None] | None = None,
+    ) -> list[list[Completion]]: ...
+
+
+def sample_seed(run_seed: int, dataset: str, question_id: str, sample: int) -> int:
+    """The seed of one sample, from what identifies it and nothing else; a signed 64-bit integer."""
+    digest = sha256(f"{run_seed}\0{dataset}\0{question_id}\0{sample}".encode()).digest()
+    return int.from_bytes(digest[:8], "little", signed=True)

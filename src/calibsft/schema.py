@@ -1,0 +1,83 @@
+"""The records that flow from one stage to the next: one type per arrow, all frozen.
+
+question -> Rollout -> Verdict -> SftExample. A row is identified by (dataset, question_id, sample)
+throughout, so stages join on that key and nothing depends on row order. Confidences and targets are
+exact rationals inside the program (`fractions.Fraction`) and become floats only in files.
+
+This module holds data only: how records are stored is `artifacts`, how foreign files become records is
+`tables`.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked, and what counts as right."""
+
+    id: str
+    text: str
+    gold: str | tuple[str, ...]
+    grader: str
+    dataset: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rollout:
+    """One sampled response, with what was measured while sampling it.
+
+    `token_ids` are the sampled ids including a final end-of-sequence token when there was one;
+    `response` is their exact text without it. `mean_logprob` is the mean token log-probability under the
+    generator at temperature 1; `confidence_entropy` the mean next-token entropy in nats over the tokens
+    of the confidence value, None when there is no such value.
+    """
+
+    dataset: str
+    question_id: str
+    sample: int
+    response: str
+    token_ids: tuple[int, ...]
+    finished: bool
+    mean_logprob: float
+    confidence_entropy: float | None
+
+
+class Grade(StrEnum):
+    """What a grader says of an answer. Only `unparsed_gold` leaves the response unscored."""
+
+    CORRECT = "correct"
+    INCORRECT = "incorrect"
+    UNPARSED_ANSWER = "unparsed_answer"
+    UNPARSED_GOLD = "unparsed_gold"
+    TIMEOUT = "timeout"
+    TOO_LARGE = "too_large"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One response, parsed and graded.
+
+    `reason` is the parser's code, "ok" for a well-formed response. `confidence` is None when the text
+    holds no readable confidence.
+    """
+
+    dataset: str
+    question_id: str
+    sample: int
+    grade: Grade
+    reason: str
+    answer: str | None
+    confidence: Fraction | None
+
+    @property
+    def correct(self) -> bool:
+        return self.grade is Grade.CORRECT
+
+    @property
+    def well_formed(self) -> bool:
+        return self.reason == "ok"

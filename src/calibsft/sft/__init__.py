@@ -1,0 +1,1 @@
+"""Fine-tune on confidence targets: confidence on all responses, reasoning and answer on correct ones only."""

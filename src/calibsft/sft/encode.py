@@ -1,0 +1,84 @@
+"""From a training row to token ids and their segments.
+
+The ids are the sampled ones as far as the text is unchanged: only the confidence value and what follows are
+encoded anew, and the result must decode to exactly the row's text. Re-rendering through a chat template
+would drop or rewrap the reasoning of some models.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from transformers import PreTrainedTokenizerBase
+
+from calibsft.errors import InputError
+from calibsft.responses.formats import Format
+from calibsft.responses.parse import parse
+from calibsft.responses.spans import TokenOffsets, confidence_start, decode
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One training sequence: `prompt` is unsupervised; `response` up to `confidence_at` is reasoning and
+    answer, from there through the end-of-sequence token it is confidence."""
+
+    prompt: tuple[int, ...]
+    response: tuple[int, ...]
+    confidence_at: int
+    correct: bool
+
+    def __len__(self) -> int:
+        return len(self.prompt) + len(self.response)
+
+
+class Encoder:
+    """Encodes the rows of one training set with one tokenizer."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, confidence_format: Format) -> None:
+        self._tokenizer, self._format = tokenizer, confidence_format
+        self._pieces: dict[int, str] = {}
+
+    def encode(
+        self, prompt: tuple[int, ...], text: str, sampled: Sequence[int] | None, correct: bool
+    ) -> Example:
+        """The example of a well-formed response `text`.
+
+        Parameters
+        ----------
+        sampled
+            Ids that were sampled for the text before its confidence was replaced, None when unknown.
+        """
+        span = parse(text, self._format).value_span
+        start = confidence_start(text)
+        if span is None or start is None:
+            raise InputError(
+                f"a training response is not well formed: {text[-80:]!r}; build the training set with calibsft build"
+            )
+        ids = self._keep_sampled(text, sampled, span[0]) if sampled is not None else None
+        ids = ids if ids is not None else self._anew(text)
+        offsets = TokenOffsets(self._tokenizer, ids, self._pieces)
+        return Example(prompt, (*ids, self._tokenizer.eos_token_id), offsets.token_at(start), correct)
+
+    def _keep_sampled(self, text: str, sampled: Sequence[int], value_start: int) -> tuple[int, ...] | None:
+        """Sampled ids up to the token that holds the value's first character, then the rest encoded alone.
+
+        None where that does not reproduce the text, as with tokenizers that mark the start of a string.
+        """
+        offsets = TokenOffsets(self._tokenizer, sampled, self._pieces)
+        kept = tuple(sampled[: offsets.token_at(value_start)])
+        unchanged = decode(self._tokenizer, kept)
+        if not text.startswith(unchanged):
+            return None
+        ids = kept + self._ids(text[len(unchanged) :])
+        return ids if decode(self._tokenizer, ids) == text else None
+
+    def _anew(self, text: str) -> tuple[int, ...]:
+        ids = self._ids(text)
+        if decode(self._tokenizer, ids) != text:
+            raise InputError(
+                f"the tokenizer does not reproduce a response: {text[:80]!r} becomes {decode(self._tokenizer, ids)[:80]!r};"
+                " remove such rows or use a tokenizer that covers their characters"
+            )
+        return ids
+
+    def _ids(self, text: str) -> tuple[int, ...]:
+        return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])

@@ -1,0 +1,253 @@
+"""The fine-tuning stage: training set and model in, checkpoint with model card out, resumable.
+
+Checkpoints of the running training lie in `checkpoints/` and count only with their completeness mark, written
+last: a kill while one is being written loses that one and nothing else. They are deleted when the stage is done.
+"""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from transformers import (
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PrinterCallback,
+    TrainerCallback,
+    TrainingArguments,
+)
+from transformers.trainer_utils import set_seed
+
+from calibsft.artifacts import write_text
+from calibsft.errors import InputError
+from calibsft.models import load_model, load_tokenizer
+from calibsft.progress import Progress, say, warn
+from calibsft.recipe import LoraSettings, SftSettings
+from calibsft.responses.formats import Format
+from calibsft.rollouts.prompts import prompt_ids
+from calibsft.sft.batches import PlannedExamples, collate, training_order
+from calibsft.sft.card import model_card
+from calibsft.sft.encode import Encoder, Example
+from calibsft.sft.trainer import CalibSftTrainer
+from calibsft.tables import read_table
+
+COMPLETE_MARK = "complete"
+MODEL = "model"
+METRICS = "metrics.jsonl"
+COLUMNS = ("question_id", "question", "response", "correct")
+
+
+def fine_tune(
+    model_name: str,
+    data: Path,
+    settings: SftSettings,
+    confidence_format: Format,
+    seed: int,
+    folder: Path,
+    device: str = "auto",
+) -> dict[str, Any]:
+    """Train `model_name` on the rows of `data` (an `sft.parquet`) and leave the checkpoint in `folder/model`.
+
+    Returns
+    -------
+    dict
+        Facts for the manifest: steps, final loss, supervised tokens, device.
+    """
+    tokenizer = load_tokenizer(model_name)
+    rows = read_table(data, COLUMNS)
+    examples, draws = encode_rows(tokenizer, rows, confidence_format, settings.max_tokens, data)
+    model = load_model(model_name, device, "float32")
+    if settings.lora:
+        model = with_adapters(model, settings.lora)
+    set_seed(seed)
+    order = training_order(draws, settings.steps * settings.batch_size, seed)
+    trainer = make_trainer(model, tokenizer, PlannedExamples(examples, order), settings, seed, folder)
+    checkpoint = latest_checkpoint(folder / "checkpoints")
+    with Progress("sft", settings.steps, "steps", checkpoint_step(checkpoint)) as progress:
+        trainer.add_callback(_Journal(folder / METRICS, checkpoint_step(checkpoint), progress))
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    history = [entry for entry in trainer.state.log_history if "loss" in entry]
+    save_model(
+        trainer,
+        folder,
+        model_card(model_name, settings, confidence_format, len(rows), history[-1]["loss"]),
+    )
+    tokens = sum(len(examples[row]) for row in order)
+    return {
+        "steps": settings.steps,
+        "final_loss": history[-1]["loss"],
+        "tokens": tokens,
+        "device": str(trainer.args.device),
+    }
+
+
+def encode_rows(
+    tokenizer: PreTrainedTokenizerBase,
+    rows: pl.DataFrame,
+    confidence_format: Format,
+    max_tokens: int,
+    source: Path,
+) -> tuple[list[Example], list[int]]:
+    """Every row as an example with the number of its draw; rows over `max_tokens` are left out and said."""
+    encoder = Encoder(tokenizer, confidence_format)
+    prompts: dict[str, tuple[int, ...]] = {}
+    sampled = rows["token_ids"].to_list() if "token_ids" in rows.columns else [None] * len(rows)
+    drawn = rows["draw"].to_list() if "draw" in rows.columns else [0] * len(rows)
+    end = tokenizer.eos_token_id
+    examples, draws = [], []
+    texts = rows.select("question", "response", "correct").iter_rows()
+    for (question, response, correct), ids, draw in zip(texts, sampled, drawn, strict=True):
+        if question not in prompts:
+            prompts[question] = prompt_ids(tokenizer, question, confidence_format)
+        ids = ids[:-1] if ids and ids[-1] == end else ids
+        example = encoder.encode(prompts[question], response, ids, bool(correct))
+        if len(example) <= max_tokens:
+            examples.append(example)
+            draws.append(draw)
+    if not examples:
+        raise InputError(f"{source}: every response is longer than {max_tokens} tokens; raise sft.max_tokens")
+    if len(examples) < len(rows):
+        warn(
+            f"{source}: {len(rows) - len(examples)} of {len(rows)} rows exceed {max_tokens} tokens and are left out"
+        )
+    return examples, draws
+
+
+def with_adapters(model: PreTrainedModel, lora: LoraSettings) -> PreTrainedModel:
+    """The model with trainable low-rank adapters and everything else frozen."""
+    from peft import LoraConfig, get_peft_model
+
+    modules = lora.target_modules if isinstance(lora.target_modules, str) else list(lora.target_modules)
+    config = LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules=modules, task_type="CAUSAL_LM")
+    return get_peft_model(model, config)
+
+
+def make_trainer(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    data: PlannedExamples,
+    settings: SftSettings,
+    seed: int,
+    folder: Path,
+) -> CalibSftTrainer:
+    """A trainer whose global batch is exactly `settings.batch_size` on however many devices there are."""
+    on_cpu = model.device.type == "cpu"
+    arguments = TrainingArguments(
+        output_dir=str(folder / "checkpoints"),
+        max_steps=settings.steps,
+        per_device_train_batch_size=min(settings.micro_batch_size, settings.batch_size),
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type="constant_with_warmup",
+        warmup_steps=settings.warmup_steps,
+        optim="adamw_torch",
+        adam_beta1=0.9,
+        adam_beta2=0.999,
+        weight_decay=0.0,
+        max_grad_norm=1.0,
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        save_strategy="steps",
+        save_steps=settings.save_every,
+        save_total_limit=2,
+        seed=seed,
+        data_seed=seed,
+        use_cpu=on_cpu,
+        bf16=not on_cpu,
+        report_to=[],
+        disable_tqdm=True,
+        train_sampling_strategy="sequential",
+        remove_unused_columns=False,
+        dataloader_pin_memory=not on_cpu,
+    )
+    arguments.gradient_accumulation_steps = accumulation_steps(
+        settings, arguments.world_size, arguments.n_gpu
+    )
+    trainer = CalibSftTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=data,
+        data_collator=collate,
+        processing_class=tokenizer,
+        sft=settings,
+    )
+    # It prints every step to standard output, which belongs to results.
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def accumulation_steps(settings: SftSettings, world_size: int, gpus: int) -> int:
+    """Micro-batches per step and device, or an error when the batch cannot be cut evenly."""
+    if gpus > 1:
+        raise InputError(
+            f"{gpus} GPUs in one process: start with 'accelerate launch -m calibsft sft …', one process per GPU"
+        )
+    at_once = min(settings.micro_batch_size, settings.batch_size) * world_size
+    if settings.batch_size % at_once:
+        raise InputError(
+            f"sft.batch_size {settings.batch_size} is not a multiple of micro_batch_size x devices ({at_once}); change either"
+        )
+    return settings.batch_size // at_once
+
+
+def latest_checkpoint(folder: Path) -> Path | None:
+    """The newest checkpoint that was written whole; torn ones are removed."""
+    checkpoints = sorted(folder.glob("checkpoint-*"), key=checkpoint_step)
+    for torn in [c for c in checkpoints if not (c / COMPLETE_MARK).is_file()]:
+        say(f"sft: {torn.name} was not written whole and is discarded")
+        shutil.rmtree(torn)
+        checkpoints.remove(torn)
+    return checkpoints[-1] if checkpoints else None
+
+
+def checkpoint_step(checkpoint: Path | None) -> int:
+    return int(checkpoint.name.split("-")[1]) if checkpoint else 0
+
+
+def save_model(trainer: CalibSftTrainer, folder: Path, card: str) -> None:
+    """Write the final checkpoint under a temporary name, then give it its own; drop the running ones."""
+    partial = folder / f"{MODEL}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    if trainer.sft.lora:
+        trainer.model = trainer.model.merge_and_unload()
+    trainer.save_model(str(partial))
+    if not trainer.is_world_process_zero():
+        return
+    write_text(partial / "README.md", card)
+    shutil.rmtree(folder / MODEL, ignore_errors=True)
+    partial.rename(folder / MODEL)
+    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
+
+
+class _Journal(TrainerCallback):  # type: ignore[misc]
+    """Writes metrics.jsonl and the progress line, and marks checkpoints that are whole."""
+
+    def __init__(self, path: Path, resumed_at: int, progress: Progress) -> None:
+        self._progress = progress
+        kept = _lines_up_to(path, resumed_at)
+        write_text(path, "".join(kept))
+        self._path = path
+
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **kwargs: Any
+    ) -> None:
+        if not state.is_world_process_zero or logs is None or "loss" not in logs:
+            return
+        with self._path.open("a", encoding="utf-8") as out:
+            out.write(json.dumps({"step": state.global_step, **logs}) + "\n")
+        self._progress.advance(1, note=f"loss {logs['loss']:.4f}")
+
+    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.is_world_process_zero:
+            write_text(Path(args.output_dir, f"checkpoint-{state.global_step}", COMPLETE_MARK), "")
+
+
+def _lines_up_to(path: Path, step: int) -> Sequence[str]:
+    """Journal lines of steps that the resumed training will not repeat; a torn last line is dropped."""
+    if not path.is_file():
+        return []
+    lines = [
+        line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")
+    ]
+    return [line for line in lines if json.loads(line)["step"] <= step]

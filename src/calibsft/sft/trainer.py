@@ -1,0 +1,137 @@
+"""The trainer: transformers' Trainer with CalibSFT's loss and pickle-free checkpoints.
+
+Overrides few, named extension points. The counts that the loss divides by are those of the global batch - all
+accumulation steps, all ranks - so Trainer's own loss scaling is switched off. Knows tensors, not files of
+responses: `sft.fine_tune` brings them together.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from transformers import PreTrainedModel, Trainer
+
+from calibsft.recipe import SftSettings
+from calibsft.sft.head import logits_only_at
+from calibsft.sft.loss import CONFIDENCE, NONE, Counts, token_losses, token_weights
+
+OPTIMIZER_FILE, RANDOM_FILE = "optimizer.safetensors", "random.safetensors"
+
+
+class CalibSftTrainer(Trainer):  # type: ignore[misc]
+    """Trains on `sft.batches` tensors with the loss of `SftSettings`."""
+
+    # The loss is already normalised over the whole accumulated batch.
+    loss_is_scaled_for_ga = True
+
+    def __init__(self, *args: Any, sft: SftSettings, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.sft = sft
+        self._terms = torch.zeros(2)
+
+    def _get_num_items_in_batch(self, batch_samples: list[dict[str, Tensor]], device: torch.device) -> Tensor:
+        """Correct responses, responses and tokens of the global batch, as three counts."""
+        local = torch.zeros(3, device=device)
+        for batch in batch_samples:
+            tokens = (batch["segments"] != NONE).sum()
+            local += torch.tensor([batch["correct"].sum(), len(batch["correct"]), tokens], device=device)
+        total: Tensor = self.accelerator.reduce(local, reduction="sum")
+        return total
+
+    def compute_loss(
+        self,
+        model: PreTrainedModel,
+        inputs: dict[str, Tensor],
+        return_outputs: bool = False,
+        num_items_in_batch: Tensor | None = None,
+    ) -> Tensor:
+        assert num_items_in_batch is not None, "the trainer counts every batch"
+        counts = Counts(*num_items_in_batch.tolist())
+        head = self.accelerator.unwrap_model(model).get_output_embeddings()
+        loss, terms = batch_loss(model, head, inputs, counts, self.sft)
+        self._terms = self._terms.to(terms.device) + terms
+        # Gradients are averaged over ranks, and this rank's part of the sum must count in full.
+        return loss * int(self.accelerator.num_processes)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        if "loss" in logs:
+            reasoning, confidence = self.accelerator.reduce(self._terms, reduction="sum").tolist()
+            logs |= {"loss_reasoning": reasoning, "loss_confidence": confidence}
+            self._terms = torch.zeros(2)
+        super().log(logs, start_time)
+
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        # Not the library's own: it pickles the training arguments beside the weights.
+        folder = output_dir or self.args.output_dir
+        self.model.save_pretrained(folder, state_dict=state_dict)
+        if self.args.should_save:
+            self.processing_class.save_pretrained(folder)
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        if self.is_deepspeed_enabled or self.is_fsdp_enabled:
+            super()._save_optimizer_and_scheduler(output_dir)
+        elif self.args.should_save:
+            state = self.optimizer.state_dict()
+            tensors = {
+                f"{i}.{key}": value for i, slots in state["state"].items() for key, value in slots.items()
+            }
+            plain = {
+                "groups": json.dumps(state["param_groups"]),
+                "scheduler": json.dumps(self.lr_scheduler.state_dict()),
+            }
+            save_file(tensors, Path(output_dir, OPTIMIZER_FILE), metadata=plain)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        path = Path(checkpoint or "", OPTIMIZER_FILE)
+        if checkpoint is None or not path.is_file():
+            super()._load_optimizer_and_scheduler(checkpoint)
+            return
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in load_file(path).items():
+            index, key = name.split(".", 1)
+            state.setdefault(int(index), {})[key] = tensor
+        with safe_open(path, framework="pt") as file:
+            plain = file.metadata()
+        self.optimizer.load_state_dict({"state": state, "param_groups": json.loads(plain["groups"])})
+        self.lr_scheduler.load_state_dict(json.loads(plain["scheduler"]))
+
+    def _save_rng_state(self, output_dir: str) -> None:
+        states = {"cpu": torch.get_rng_state()}
+        if torch.cuda.is_available():
+            states["cuda"] = torch.cuda.get_rng_state()
+        save_file(states, Path(output_dir, f"{self.args.process_index}-{RANDOM_FILE}"))
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        path = Path(checkpoint or "", f"{self.args.process_index}-{RANDOM_FILE}")
+        if checkpoint is None or not path.is_file():
+            return
+        states = load_file(path)
+        torch.set_rng_state(states["cpu"])
+        if "cuda" in states:
+            torch.cuda.set_rng_state(states["cuda"])
+
+
+def batch_loss(
+    model: nn.Module, head: nn.Module, inputs: dict[str, Tensor], counts: Counts, sft: SftSettings
+) -> tuple[Tensor, Tensor]:
+    """This micro-batch's part of the global loss, and its two terms (reasoning, confidence) apart.
+
+    `head` is the output head inside `model`, which may be wrapped for several devices.
+    """
+    weights_B_T = token_weights(sft.loss, inputs["segments"], inputs["correct"], counts, sft.beta)
+    # Position t predicts token t+1.
+    predicts_B_T = torch.zeros_like(weights_B_T, dtype=torch.bool)
+    predicts_B_T[:, :-1] = weights_B_T[:, 1:] > 0
+    predicted_B_T = predicts_B_T.roll(1, dims=1)
+    with logits_only_at(head, predicts_B_T):
+        logits_N_V = model(
+            input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], use_cache=False
+        ).logits
+    losses_N = token_losses(logits_N_V, inputs["input_ids"][predicted_B_T]) * weights_B_T[predicted_B_T]
+    confidence_N = inputs["segments"][predicted_B_T] == CONFIDENCE
+    terms = torch.stack([losses_N[~confidence_N].sum(), losses_N[confidence_N].sum()])
+    return terms.sum(), terms.detach()

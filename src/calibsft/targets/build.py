@@ -1,0 +1,203 @@
+"""Build the training set: success rates, targets, replaced confidences, a balanced draw.
+
+The order matters and is the paper's: success rates come from all responses of a question; only then are
+malformed and unfinished ones discarded; targets are exact rationals and are grouped as such; the text changes
+in the characters of the confidence value and nowhere else.
+"""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from calibsft.artifacts import write_atomic, write_json, write_parquet
+from calibsft.errors import InputError, unknown_name
+from calibsft.progress import warn
+from calibsft.recipe import TargetSettings
+from calibsft.responses.formats import Format, messages
+from calibsft.responses.parse import parse, replace_confidence
+from calibsft.targets import TARGETS
+from calibsft.targets.balance import balance
+from calibsft.targets.pool import KEYS
+
+SFT_TABLE = "sft.parquet"
+SFT_CHAT = "sft.jsonl"
+SUMMARY = "targets.json"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSummary:
+    """What went in and what came out; the histograms count responses by exact target."""
+
+    responses: int
+    questions: int
+    filtered: dict[str, int]
+    before: dict[Fraction, int]
+    after: dict[Fraction, int]
+    group_size: int
+    dropped_groups: dict[Fraction, int]
+    rows: int
+    rows_questions: int
+
+    def to_json(self) -> dict[str, Any]:
+        plain = {
+            name: getattr(self, name)
+            for name in ("responses", "questions", "filtered", "group_size", "rows", "rows_questions")
+        }
+        histograms = {name: _written(getattr(self, name)) for name in ("before", "after", "dropped_groups")}
+        return plain | histograms
+
+
+def _written(histogram: dict[Fraction, int]) -> dict[str, int]:
+    return {f"{target.numerator}/{target.denominator}": count for target, count in sorted(histogram.items())}
+
+
+def build(
+    pool: pl.LazyFrame,
+    settings: TargetSettings,
+    confidence_format: Format,
+    seed: int,
+    source: str,
+    folder: Path,
+) -> BuildSummary:
+    """Write `sft.parquet`, `sft.jsonl` and `targets.json` into `folder`.
+
+    Parameters
+    ----------
+    pool
+        Graded responses, as `targets.pool` makes them.
+    source
+        The name that complaints use for the pool.
+    """
+    labels = pool.select(*KEYS, "finished", "correct", "reason").collect()
+    rated = rate_questions(labels, source)
+    kept = rated.filter(pl.col("reason") == "ok")
+    filtered = Counter(rated.filter(pl.col("reason") != "ok")["reason"].to_list())
+    _refuse_useless(rated, kept, filtered, source)
+    targets = exact_targets(kept, settings)
+    chosen, group_size, dropped = _choose(kept, targets, settings, seed)
+    table = _with_text(pool, chosen, confidence_format)
+    write_parquet(folder / SFT_TABLE, table)
+    write_atomic(folder / SFT_CHAT, lambda partial: _write_chat(partial, table, confidence_format))
+    first = chosen.filter(pl.col("draw") == 0)
+    summary = BuildSummary(
+        responses=len(rated),
+        questions=rated.n_unique(("dataset", "question_id")),
+        filtered=dict(sorted(filtered.items())),
+        before=dict(Counter(targets)),
+        after=dict(
+            Counter(
+                Fraction(n, d) for n, d in first.select("target_numerator", "target_denominator").iter_rows()
+            )
+        ),
+        group_size=group_size,
+        dropped_groups=dropped,
+        rows=len(first),
+        rows_questions=first.n_unique(("dataset", "question_id")),
+    )
+    write_json(folder / SUMMARY, summary.to_json())
+    return summary
+
+
+def rate_questions(labels: pl.DataFrame, source: str) -> pl.DataFrame:
+    """Add `k` correct of `n` to every response, counted over all responses of its question.
+
+    A response that did not finish counts as wrong. Questions whose gold could not be read are ungraded; they
+    are left out with a warning.
+    """
+    question = ("dataset", "question_id")
+    ungraded = pl.col("correct").is_null().any().over(question)
+    lost = labels.filter(ungraded).n_unique(question) if labels["correct"].null_count() else 0
+    if lost:
+        warn(f"{source}: {lost} questions have ungraded responses and are left out")
+    correct = pl.col("correct") & pl.col("finished")
+    return labels.filter(~ungraded).with_columns(
+        correct=correct,
+        k=correct.sum().over(question).cast(pl.Int64),
+        n=pl.len().over(question).cast(pl.Int64),
+    )
+
+
+def _refuse_useless(rated: pl.DataFrame, kept: pl.DataFrame, filtered: Counter[str], source: str) -> None:
+    if kept.is_empty():
+        reasons = ", ".join(f"{reason}: {count}" for reason, count in filtered.most_common())
+        raise InputError(
+            f"{source}: none of the {len(rated)} responses is well formed ({reasons}); check --format and that responses hold"
+            " <think>, <answer> and <confidence>"
+        )
+    for outcome, word, remedy in ((True, "correct", "harder"), (False, "incorrect", "easier")):
+        if (rated["correct"] == outcome).all():
+            raise InputError(
+                f"{source}: every one of the {len(rated)} responses is {word}, so all targets would be {int(outcome)}.00 and there"
+                f" is nothing to learn; add {remedy} questions"
+            )
+
+
+def exact_targets(kept: pl.DataFrame, settings: TargetSettings) -> list[Fraction]:
+    """The exact target of every row, computed once per distinct (k, n, correct)."""
+    if settings.name not in TARGETS:
+        unknown_name("target", settings.name, list(TARGETS))
+    value, mix = TARGETS[settings.name].value, Fraction(str(settings.mix))
+    triples = list(kept.select("k", "n", "correct").iter_rows())
+    values = {(k, n, z): value(Fraction(k, n), z, mix) for k, n, z in set(triples)}
+    return [values[triple] for triple in triples]
+
+
+def _choose(
+    kept: pl.DataFrame, targets: list[Fraction], settings: TargetSettings, seed: int
+) -> tuple[pl.DataFrame, int, dict[Fraction, int]]:
+    """The drawn rows with their targets, one block per draw."""
+    kept = kept.with_columns(
+        target_numerator=pl.Series([t.numerator for t in targets], dtype=pl.Int64),
+        target_denominator=pl.Series([t.denominator for t in targets], dtype=pl.Int64),
+    )
+    if not settings.balance:
+        return kept.with_columns(draw=pl.lit(0)), 0, {}
+    ids = list(kept.select(KEYS).iter_rows())
+    draws = [balance(targets, ids, seed, draw, settings.min_group) for draw in range(settings.redraws)]
+    frames = [kept[list(balanced.rows)].with_columns(draw=pl.lit(i)) for i, balanced in enumerate(draws)]
+    if draws[0].group_size == 1:
+        warn(
+            "the smallest target group has one response, so the balanced set has one per target; raise --min-group"
+        )
+    return pl.concat(frames), draws[0].group_size, draws[0].dropped
+
+
+def _with_text(pool: pl.LazyFrame, chosen: pl.DataFrame, confidence_format: Format) -> pl.DataFrame:
+    """Fetch the chosen responses and put their targets into the text."""
+    text = pool.select(*KEYS, "question", "response", "token_ids")
+    table = chosen.lazy().join(text, on=KEYS, validate="m:1", maintain_order="left").collect()
+    fractions = [
+        Fraction(n, d) for n, d in table.select("target_numerator", "target_denominator").iter_rows()
+    ]
+    replaced = [
+        replace_confidence(response, parse(response, confidence_format), confidence_format.render(target))
+        for response, target in zip(table["response"], fractions, strict=True)
+    ]
+    return table.select(
+        "draw", *KEYS, "question",
+        pl.Series("response", replaced),
+        pl.Series("target", [float(t) for t in fractions]),
+        "target_numerator", "target_denominator", "correct",
+        (pl.col("k") / pl.col("n")).alias("q"),
+        pl.col("k").alias("successes"), pl.col("n").alias("rollouts"), "token_ids",
+    )  # fmt: skip
+
+
+def _write_chat(path: Path, table: pl.DataFrame, confidence_format: Format) -> None:
+    with path.open("w", encoding="utf-8") as out:
+        columns = ("question", "response", "correct", "target", "question_id", "sample")
+        for question, response, correct, target, question_id, sample in table.select(columns).iter_rows():
+            turns = [*messages(question, confidence_format), {"role": "assistant", "content": response}]
+            row = {
+                "messages": turns,
+                "correct": correct,
+                "target": target,
+                "question_id": question_id,
+                "sample": sample,
+            }
+            out.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -1,0 +1,64 @@
+"""Is the answer right? One verifier for training data, rewards and evaluation.
+
+`grade` judges one answer, `grade_all` many, `VerifierPool` many with limits of your choice. A grader is one
+file with one `Grader`, listed in `GRADERS`. Model text is never evaluated, and a hostile answer costs at most
+its own verdict. Does not find the answer in a response: that is `calibsft.responses`.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from calibsft.schema import Grade
+from calibsft.verify.exact import EXACT
+from calibsft.verify.grader import Grader
+from calibsft.verify.math import MATH
+from calibsft.verify.pool import VerifierPool
+from calibsft.verify.worker import GradeItem
+
+__all__ = ["GRADERS", "Grade", "GradeItem", "Grader", "VerifierPool", "grade", "grade_all"]
+
+GRADERS = {
+    "exact": EXACT,
+    "math": MATH,
+}
+
+
+def grade(kind: str, gold: str | tuple[str, ...], answer: str) -> Grade:
+    """Judge one answer.
+
+    Parameters
+    ----------
+    kind
+        A name from `GRADERS`; any other raises `InputError`.
+    gold
+        The reference, or a tuple of aliases of which any may match.
+    answer
+        The answer alone, without the reasoning or the tags around it.
+
+    Returns
+    -------
+    Grade
+        `CORRECT` if any alias matches; else the most informative of the aliases' grades, `UNPARSED_GOLD`
+        only if all golds are unreadable. The first item that needs computer algebra starts a worker process
+        and takes about a second; each item has 5 seconds, then it is a `TIMEOUT`.
+
+    Examples
+    --------
+    >>> grade("math", "1/2", "0.5")
+    <Grade.CORRECT: 'correct'>
+    """
+    return _shared_pool().grade_all([GradeItem(kind, gold, answer)])[0]
+
+
+def grade_all(
+    items: Sequence[GradeItem], on_progress: Callable[[int, int], None] | None = None
+) -> list[Grade]:
+    """Judge many answers on all processors, in order; see `VerifierPool.grade_all`."""
+    with VerifierPool() as pool:
+        return pool.grade_all(items, on_progress)
+
+
+@cache
+def _shared_pool() -> VerifierPool:
+    # Its worker ends when the pipe closes, at the latest with this process.
+    return VerifierPool(workers=1)

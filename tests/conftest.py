@@ -1,0 +1,43 @@
+"""Shared by all tests: no network, one torch thread, and small real checkpoints."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+# Before any test imports a Hugging Face library.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture(scope="session")
+def random_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A playground checkpoint with random weights: real files, no training."""
+    import torch
+
+    from calibsft.playground.base import build_model
+    from calibsft.playground.tokenizer import build_tokenizer
+
+    torch.manual_seed(0)
+    folder = tmp_path_factory.mktemp("random-checkpoint")
+    tokenizer = build_tokenizer()
+    build_model(tokenizer).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def short_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A playground base trained just long enough to follow the response format."""
+    import torch
+
+    from calibsft.playground.base import train_base
+    from calibsft.progress import Progress
+    from calibsft.recipe import BaseSettings
+
+    torch.set_num_threads(1)
+    folder = tmp_path_factory.mktemp("short-base")
+    settings = BaseSettings(steps=250, warmup_steps=20)
+    with Progress("base", settings.steps, "steps") as progress:
+        train_base(settings, 0, folder, progress)
+    return folder

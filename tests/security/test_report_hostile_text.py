@@ -1,0 +1,148 @@
+"""Text from a run - labels, dataset names, reasons, recipe, command - stays text in HTML, Markdown and SVG."""
+
+import re
+from base64 import b64decode
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+
+from calibsft.metrics import score_table
+from calibsft.report import ModelResult, RunSummary, StageCost, TargetHistogram, seeds_table, write_report
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=http://evil.example/x onerror=alert(1)>',
+    "</script></style></title></code></pre><svg onload=alert(1)>",
+    "{{ 7*7 }}{% raw %}",
+    "a|b\n| --- |\n# heading",
+    "````\n```\n<b>x</b>\n~~~",
+    "[click](javascript:alert(1)) ![x](http://evil.example/y) <http://evil.example>",
+    "$\\frac{1}{0}$ $x_ $ \\",
+    "**bold** _it_ ~~no~~ &lt;b&gt;",
+    "\x1b[31mred\x00\x08\u202egnp.exe\u2028next",
+    "x" * 3000,
+]
+SAFE_TAGS = {
+    "html", "head", "meta", "title", "style", "body", "main", "header", "p", "h1", "h2", "section", "div", "table",
+    "caption", "thead", "tbody", "tr", "th", "td", "aside", "ul", "li", "figure", "img", "figcaption", "pre", "code",
+    "details", "summary", "footer",
+}  # fmt: skip
+
+
+class Page(HTMLParser):
+    """Collects what a browser would act on."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def hostile_run(text: str) -> RunSummary:
+    rows = pl.DataFrame(
+        {
+            "dataset": [text, text, f"{text} 2", f"{text} 2"],
+            "split": ["id", "id", "ood", "ood"],
+            "question_id": ["1", "2", "1", text],
+            "sample": [0, 0, 0, 0],
+            "confidence": [0.9, 0.3, None, 0.2],
+            "correct": [True, False, True, False],
+            "well_formed": [True, True, False, True],
+            "reason": ["ok", "ok", text, "ok"],
+        }
+    )
+    return RunSummary(
+        name=text,
+        models=(ModelResult(text, rows), ModelResult("plain", rows)),
+        targets=TargetHistogram({text: 3, "0.10": 2}, {text: 2, "0.10": 2}),
+        filtered={text: 7},
+        costs=(StageCost(text, 1.0, 10, 1.0),),
+        recipe_yaml=f"name: {text}\nlast: line\n",
+        command=f"calibsft run {text}",
+    )
+
+
+@pytest.fixture(scope="module", params=HOSTILE, ids=range(len(HOSTILE)))
+def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A hostile text and the folder of the report that is full of it."""
+    page = write_report(hostile_run(request.param), tmp_path_factory.mktemp("report"))
+    return request.param, page.parent
+
+
+def page_of(folder: Path) -> Page:
+    return Page((folder / "report.html").read_text(encoding="utf-8"))
+
+
+def test_hostile_text_adds_no_element_attribute_or_request_to_the_page(report: tuple[str, Path]) -> None:
+    text, folder = report
+    page = page_of(folder)
+    assert page.tags <= SAFE_TAGS
+    assert not [
+        name for name, _ in page.attributes if name.startswith("on") or name in {"href", "style", "srcset"}
+    ]
+    sources = [value for name, value in page.attributes if name == "src"]
+    assert len(sources) == 3 and all(value.startswith("data:image/svg+xml;base64,") for value in sources)
+    assert ("content", "default-src 'none'; style-src 'unsafe-inline'; img-src data:") in page.attributes
+    visible = "".join(char if char.isprintable() else " " for char in text)
+    # Title, heading, two headline tables, four benchmark rows, reasons, filter, cost, command: all show it as text.
+    assert page.text.count(visible) >= 11
+    assert not re.search("[\x00-\x08\x0b-\x1f\u202e\u2028]", page.text)
+
+
+def test_hostile_text_stays_text_inside_the_figures(report: tuple[str, Path]) -> None:
+    text, folder = report
+    images = [b64decode(value.split(",")[1]) for name, value in page_of(folder).attributes if name == "src"]
+    assert sorted(images) == sorted(path.read_bytes() for path in (folder / "figures").iterdir())
+    label = "".join(char if char.isprintable() else " " for char in text)[:39]
+    for image in images:
+        assert label in "".join(ElementTree.fromstring(image).itertext())
+        names = {element.tag.split("}")[1] for element in ElementTree.fromstring(image).iter()}
+        assert names <= {"svg", "defs", "style", "g", "path", "use", "clipPath", "rect", "text", "tspan"}
+        assert b"evil.example" not in re.sub(rb"<text.*?</text>|<!--.*?-->", b"", image, flags=re.S)
+
+
+def test_hostile_text_does_not_break_markdown_tables_or_fences(report: tuple[str, Path]) -> None:
+    lines = (report[1] / "report.md").read_text(encoding="utf-8").split("\n")
+    outside, fence = [], ""
+    for line in lines:
+        if not fence and (opened := re.match(r"(`{3,})(sh|yaml)$", line)):
+            fence = opened[1]
+        elif fence and re.fullmatch(fence + "`*", line.strip()):
+            fence = ""
+        elif not fence:
+            outside.append(line)
+    assert not fence
+    widths = [len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) - 1 for line in outside if line.startswith("|")]
+    # Two headline tables (2 rows each), benchmarks (4), reasons (1), filter (1), cost (2), each with header and rule.
+    assert widths == [8] * 4 + [8] * 4 + [10] * 6 + [3] * 3 + [2] * 3 + [5] * 4
+    assert not [line for line in outside if "<" in line]
+    assert [line for line in outside if line.startswith("# ")] == [outside[0]]
+    images = [line for line in outside if re.search(r"(?<!\\)\]\(", line)]
+    assert len(images) == 3 and all("](figures/" in line for line in images)
+    assert not any(re.search(r"(?<!\\)`", line) for line in outside)
+    assert "## Recipe" in outside
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_labels_do_not_break_the_seeds_table(text: str) -> None:
+    model = hostile_run(text).models[0]
+    lines = seeds_table([(0, text, score_table(model.rows))]).split("\n")
+    assert len(lines) == 6
+    assert {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in lines[2:]} == {9}
+
+
+def test_the_page_names_no_address_outside_the_text_of_the_run(tmp_path: Path) -> None:
+    page = write_report(hostile_run("plain"), tmp_path).read_text(encoding="utf-8")
+    assert "http:" not in page and "https:" not in page and "url(" not in page and "@import" not in page
