@@ -108,10 +108,15 @@ class StageFolder:
     def begin(self) -> None:
         """Take up the folder: new, or as an earlier run with the same settings left it."""
         self.check_unchanged()
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._resumed = (self.path / SETTINGS).is_file()
-        for leftover in self.path.glob(f"*{TEMPORARY}"):
-            leftover.unlink()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{self.path}: cannot be made a folder ({error.strerror}); choose another one with --out"
+            ) from error
+        for leftover in list(self.path.rglob(f"*{TEMPORARY}")):
+            _remove(leftover)
+        self._resumed = self._has_work()
         write_text(self.path / SETTINGS, yaml.safe_dump(self._record(), sort_keys=False, allow_unicode=True))
         self._began = time.monotonic()
 
@@ -125,9 +130,15 @@ class StageFolder:
 
     def check_unchanged(self) -> None:
         """Refuse a folder made under other settings or from other inputs, naming the first difference."""
-        if self.path.is_dir() and not (self.path / SETTINGS).is_file() and any(self.path.iterdir()):
+        if self.path.is_dir() and not (self.path / SETTINGS).is_file() and self._has_work():
             raise InputError(
                 f"{self.path}: the folder is not empty and not a stage of calibsft; choose another one with --out"
+            )
+        old = self._old_record()
+        if old is not None and old.get("stage") != self.stage:
+            raise InputError(
+                f"{self.path}: the folder holds stage '{old.get('stage')}', not '{self.stage}';"
+                " choose another one with --out"
             )
         difference = self.difference()
         if difference:
@@ -136,11 +147,10 @@ class StageFolder:
             )
 
     def difference(self) -> str | None:
-        """What changed since this folder was begun, or None."""
-        path = self.path / SETTINGS
-        if not path.is_file():
+        """What changed since this folder was begun, or None; a folder without any work has nothing to lose."""
+        old = self._old_record()
+        if old is None or not self._has_work():
             return None
-        old = yaml.safe_load(path.read_text(encoding="utf-8"))
         if old.get("schema_version") != SCHEMA_VERSION:
             return f"it has schema version {old.get('schema_version')}, this program writes {SCHEMA_VERSION}"
         before, now = flatten(old["settings"]), flatten(json.loads(json.dumps(self.settings)))
@@ -152,8 +162,30 @@ class StageFolder:
                 return f"its input '{name}' has changed"
         return None
 
+    def _old_record(self) -> dict[str, Any] | None:
+        """What an earlier run wrote down about this folder, None when there was none."""
+        path = self.path / SETTINGS
+        if not path.is_file():
+            return None
+        try:
+            old = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, UnicodeDecodeError):
+            old = None
+        if not (isinstance(old, dict) and {"stage", "settings", "inputs"} <= old.keys()):
+            raise InputError(
+                f"{path}: not a settings file of calibsft, or damaged; remove {self.path} or choose another --out"
+            )
+        return old
+
+    def _has_work(self) -> bool:
+        """Whether there is more than the settings, or what a kill while writing them left."""
+        return any(entry.name not in {SETTINGS, SETTINGS + TEMPORARY} for entry in self.path.iterdir())
+
     def discard(self) -> None:
-        """Delete the folder and everything in it."""
+        """Delete the folder and everything in it, provided that it holds this stage."""
+        old = self._old_record()
+        if old is None or old["stage"] != self.stage:
+            return  # `check_unchanged` says what is wrong with it
         shutil.rmtree(self.path, ignore_errors=True)
 
     def finish(self, **facts: Any) -> None:
@@ -178,13 +210,12 @@ class StageFolder:
             },
         )
 
-    @staticmethod
-    def _counts(file: Path) -> bool:
+    def _counts(self, file: Path) -> bool:
         """Data counts towards the content; settings and logs of the work do not."""
         return (
             file.is_file()
             and file.name not in {SETTINGS, MANIFEST, "metrics.jsonl"}
-            and "checkpoints" not in file.parts
+            and "checkpoints" not in file.relative_to(self.path).parts
         )
 
     def manifest(self) -> dict[str, Any]:
@@ -198,17 +229,29 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise InputError(
             f"{folder}: no {MANIFEST}, so this is not a finished stage; run the stage to its end first"
         )
-    manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        version = manifest.get("schema_version")
+    except (ValueError, AttributeError) as error:
+        raise InputError(f"{path}: not a manifest; remove {folder} and rerun the stage") from error
+    if version != SCHEMA_VERSION:
+        raise InputError(
+            f"{path}: schema version {version} is not {SCHEMA_VERSION}; use the calibsft that wrote it"
+        )
     for name, size in manifest.get("bytes", {}).items():
         if not (folder / name).is_file() or (folder / name).stat().st_size != size:
             raise InputError(
                 f"{folder / name}: missing or not as the manifest describes it; remove {folder} and rerun the stage"
             )
-    if manifest.get("schema_version") != SCHEMA_VERSION:
-        raise InputError(
-            f"{path}: schema version {manifest.get('schema_version')} is not {SCHEMA_VERSION}; use the calibsft that wrote it"
-        )
     return manifest
+
+
+def _remove(path: Path) -> None:
+    """Delete a file or a whole folder, also one that is gone already."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def peak_memory_mb() -> float:

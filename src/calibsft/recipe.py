@@ -7,12 +7,12 @@ stages they need is `pipeline`.
 
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from calibsft.errors import InputError
+from calibsft.errors import InputError, unknown_name
 
 PLAYGROUND = "playground"
 
@@ -22,7 +22,7 @@ S = TypeVar("S", bound="Settings")
 class Settings(BaseModel):
     """One section of a recipe."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class BaseSettings(Settings):
@@ -152,18 +152,40 @@ def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe
     path = find_recipe(name_or_path)
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not a text file in UTF-8; give a recipe in YAML") from error
     except yaml.YAMLError as error:
         where = getattr(error, "problem_mark", None)
         line = f", line {where.line + 1}" if where else ""
-        raise InputError(
-            f"{path}{line}: not valid YAML ({getattr(error, 'problem', error)}); mend that line"
-        ) from error
+        raise InputError(f"{path}{line}: not valid YAML ({_problem(error)}); mend that line") from error
     if not isinstance(data, dict):
         raise InputError(f"{path}: a recipe is a mapping of keys to values; see recipes/tiny.yaml for one")
     data.setdefault("name", path.stem)
     for override in overrides or []:
         _apply(data, override)
-    return validated(Recipe, data, str(path))
+    recipe = validated(Recipe, data, str(path))
+    try:
+        _refuse_unknown_names(recipe)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    return recipe
+
+
+def _problem(error: yaml.YAMLError) -> str:
+    return getattr(error, "problem", None) or str(error).splitlines()[0]
+
+
+def _refuse_unknown_names(recipe: Recipe) -> None:
+    """Refuse a format, target or benchmark that does not exist now, not hours into the run."""
+    from calibsft.benchmarks import get_benchmark
+    from calibsft.responses.formats import get_format
+    from calibsft.targets import TARGETS
+
+    get_format(recipe.format)
+    if recipe.targets.name not in TARGETS:
+        unknown_name("target", recipe.targets.name, list(TARGETS))
+    for name in recipe.eval.benchmarks:
+        get_benchmark(name)
 
 
 def parse_overrides(overrides: list[str]) -> dict[str, Any]:
@@ -180,12 +202,17 @@ def _apply(data: dict[str, Any], override: str) -> None:
         raise InputError(f"--set {override}: write it as key=value, for example --set rollout.samples=8")
     *sections, last = key.split(".")
     for section in sections:
-        data = data.setdefault(section, {})
+        if data.get(section) is None:  # absent, or a section whose keys are all left out
+            data[section] = {}
+        data = data[section]
         if not isinstance(data, dict):
             raise InputError(
                 f"--set {override}: '{section}' is a value, not a section; leave out what follows it"
             )
-    data[last] = yaml.safe_load(text)
+    try:
+        data[last] = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"--set {override}: not a valid value ({_problem(error)}); correct it") from error
 
 
 def validated(kind: type[S], data: dict[str, Any], source: str) -> S:
@@ -209,6 +236,7 @@ def _refuse_unknown_keys(kind: type[Settings], data: dict[str, Any], source: str
                 f"; did you mean '{prefix}{near[0]}'?" if near else f"; known: {', '.join(kind.model_fields)}"
             )
             raise InputError(f"{source}: unknown key '{prefix}{key}'{hint}")
-        section = kind.model_fields[key].annotation
-        if isinstance(section, type) and issubclass(section, Settings) and isinstance(value, dict):
-            _refuse_unknown_keys(section, value, source, f"{prefix}{key}.")
+        annotation = kind.model_fields[key].annotation
+        for section in (annotation, *get_args(annotation)):
+            if isinstance(section, type) and issubclass(section, Settings) and isinstance(value, dict):
+                _refuse_unknown_keys(section, value, source, f"{prefix}{key}.")

@@ -4,6 +4,8 @@ Every complaint names the file, the row (1-based, the header not counted) and th
 interpret model text: that is `responses`.
 """
 
+import gzip
+import json
 from collections.abc import Sequence
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,6 +16,9 @@ from calibsft.errors import InputError
 
 TRUE_WORDS = ("true", "1", "1.0", "yes", "correct")
 FALSE_WORDS = ("false", "0", "0.0", "no", "incorrect")
+# Never numbers, whatever they look like: 007 is not 7, and a gold of 3 beside one of 0.5 is not 3.0.
+TEXT_COLUMNS = ("question_id", "dataset", "question", "response", "gold", "kind", "split")
+SHOWN_CHARACTERS = 40
 
 
 def read_table(path: Path, required: Sequence[str] = ()) -> pl.DataFrame:
@@ -26,21 +31,38 @@ def read_table(path: Path, required: Sequence[str] = ()) -> pl.DataFrame:
     frame = _load(path)
     if frame.is_empty():
         raise InputError(f"{path}: the file has no rows; write at least one response into it")
+    require_columns(path, frame, required)
     for column in required:
+        require_filled(path, frame, column)
+    return frame.with_columns(
+        text_column(path, frame, name) for name in ("question_id", "dataset") if name in frame.columns
+    )
+
+
+def require_columns(path: Path, frame: pl.DataFrame, columns: Sequence[str]) -> None:
+    """Refuse a table that lacks one of `columns`, naming the nearest column that it has."""
+    for column in columns:
         if column not in frame.columns:
             near = get_close_matches(column, frame.columns, n=1)
             hint = f" (there is '{near[0]}': rename it)" if near else ""
             raise InputError(
-                f"{path}: column '{column}' is missing{hint}; the file needs {', '.join(required)}"
+                f"{path}: column '{column}' is missing{hint}; the file needs {', '.join(columns)}"
                 f" and has {', '.join(frame.columns)}"
             )
-        require_filled(path, frame, column)
-    ids = [name for name in ("question_id", "dataset") if name in frame.columns]
-    return frame.with_columns(pl.col(ids).cast(pl.String))
+
+
+def text_column(path: Path, frame: pl.DataFrame, column: str) -> pl.Series:
+    """`column` as text; numbers are written out, lists and records refused."""
+    values = frame[column]
+    if values.dtype.is_nested() or values.dtype == pl.Binary:
+        raise InputError(f"{path}: column '{column}' holds {values.dtype}, not text; write one text per row")
+    return values.cast(pl.String)
 
 
 def _load(path: Path) -> pl.DataFrame:
     kind = path.name.lower().removesuffix(".gz")
+    if path.stat().st_size == 0:
+        raise InputError(f"{path}: the file is empty; write at least one response into it")
     try:
         if kind.endswith(".parquet"):
             return pl.read_parquet(path)
@@ -48,16 +70,39 @@ def _load(path: Path) -> pl.DataFrame:
             return pl.read_csv(
                 path,
                 infer_schema_length=None,
-                schema_overrides={"question_id": pl.String, "dataset": pl.String},
+                schema_overrides=dict.fromkeys(TEXT_COLUMNS, pl.String),
             )
         if kind.endswith((".jsonl", ".ndjson")):
             return pl.read_ndjson(path, infer_schema_length=None)
     except (pl.exceptions.PolarsError, OSError) as error:
+        if kind.endswith((".jsonl", ".ndjson")):
+            _refuse_broken_line(path)
         first_line = str(error).strip().splitlines()[0]
         raise InputError(
             f"{path}: cannot be read as {path.suffix}: {first_line}; mend or convert the file"
         ) from error
     raise InputError(f"{path}: unknown file type '{path.suffix}'; use .csv, .jsonl or .parquet")
+
+
+def _refuse_broken_line(path: Path) -> None:
+    """Name the first line that is not a JSON object, which polars does not."""
+    opener = gzip.open if path.name.lower().endswith(".gz") else open
+    try:
+        with opener(path, "rb") as lines:
+            for row, line in enumerate((line for line in lines if line.strip()), start=1):
+                if not _is_object(line):
+                    raise InputError(
+                        f"{path}, row {row}: not a JSON object; write one complete object per line"
+                    )
+    except (OSError, EOFError):
+        return  # not even a gzip file: polars has said so
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def row_of(mask: pl.Series) -> int:
@@ -76,18 +121,23 @@ def require_filled(path: Path, frame: pl.DataFrame, column: str) -> None:
         )
 
 
+def shown(cell: object) -> str:
+    """A cell for a message: short, and without control sequences that would reach the terminal."""
+    return repr("" if cell is None else str(cell)[:SHOWN_CHARACTERS])
+
+
 def boolean_column(path: Path, frame: pl.DataFrame, column: str) -> pl.Series:
     """`column` as booleans, accepting 0/1, true/false, yes/no and correct/incorrect in any case."""
     values = frame[column]
     if values.dtype == pl.Boolean:
         return values
-    words = values.cast(pl.String).str.strip_chars().str.to_lowercase()
+    words = text_column(path, frame, column).str.strip_chars().str.to_lowercase()
     true, false = words.is_in(TRUE_WORDS), words.is_in(FALSE_WORDS)
     wrong = ~(true | false).fill_null(False)
     if wrong.any():
         row = row_of(wrong)
         raise InputError(
-            f"{path}, row {row}: {column} '{values[row - 1]}' is neither true nor false"
+            f"{path}, row {row}: {column} {shown(values[row - 1])} is neither true nor false"
             f" ({wrong.sum()} such rows); write true or false"
         )
     return true.rename(column)

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import click
 import typer
 
 from calibsft.cli.build import build
@@ -45,31 +44,40 @@ for name, command in COMMANDS.items():
     app.command(name)(command)
 
 
-@app.callback()
-def options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")] = False,
-) -> None:
-    if version:
+INTERRUPTED = 130
+
+
+def show_version(asked: bool) -> None:
+    if asked:
         from calibsft import __version__
 
         print(__version__)
         raise typer.Exit
 
 
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")] = False,
+) -> None:
+    """Options before the command; `main` reads --debug itself, since failures end there."""
+
+
 def main() -> None:
     """Entry point: run a command and turn failures into one sentence."""
     debug = "--debug" in sys.argv
     try:
-        app(standalone_mode=False)
-    except click.exceptions.Exit as error:
+        # Without standalone mode typer returns the exit code of --help, --version and an interrupt.
+        code = app(standalone_mode=False) or 0
+    except (typer.Abort, KeyboardInterrupt):
+        code = INTERRUPTED
+    except typer.TyperException as error:
+        if str(error):  # without any words typer has printed the help, and that is all
+            say(_usage(error))
         sys.exit(error.exit_code)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        say("interrupted; run the same command again to go on")
-        sys.exit(130)
     except InputError as error:
         if debug:
             raise
@@ -82,3 +90,13 @@ def main() -> None:
             f"calibsft: unexpected {type(error).__name__}: {error}; run with calibsft --debug … for the traceback"
         )
         sys.exit(1)
+    if code == INTERRUPTED:
+        say("interrupted; run the same command again to go on")
+    sys.exit(code)
+
+
+def _usage(error: typer.TyperException) -> str:
+    """What is wrong with the words of the command, and where its help is."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "calibsft"
+    return f"calibsft: {error.format_message().rstrip('.')}; see {command} --help"

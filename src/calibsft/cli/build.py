@@ -91,8 +91,10 @@ def _pool(source: Path, verdicts: Path | None, confidence_format: Any) -> tuple[
         raise InputError(
             f"{source}: a rollout folder needs its verdicts; add --verdicts with the folder that calibsft verify wrote"
         )
-    hashes = {
-        name: read_manifest(folder)["content_hash"]
-        for name, folder in (("rollout", source), ("verify", verdicts))
-    }
+    manifests = {"rollout": read_manifest(source), "verify": read_manifest(verdicts)}
+    hashes = {stage: manifest["content_hash"] for stage, manifest in manifests.items()}
+    if manifests["verify"]["inputs"].get("rollout") != hashes["rollout"]:
+        raise InputError(
+            f"{verdicts}: these are not verdicts on the rollouts in {source}; run calibsft verify {source} first"
+        )
     return pool_of_run(source, verdicts), hashes

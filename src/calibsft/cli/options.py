@@ -9,6 +9,7 @@ import typer
 
 from calibsft.artifacts import StageFolder
 from calibsft.progress import say
+from calibsft.text import printable
 
 Set = Annotated[
     list[str] | None,
@@ -48,6 +49,7 @@ def perform(
         folder.discard()
     folder.check_unchanged()
     if folder.complete:
+        folder.manifest()  # refuses a folder that lost or changed a file since
         say(f"{name}: done before, skipped ({out})")
         return
     folder.begin()
@@ -68,4 +70,4 @@ def print_scores(scores: dict[str, Any], as_json: bool) -> None:
         return
     from calibsft.report.terminal import score_lines
 
-    print("\n".join(score_lines(scores)))
+    print("\n".join(printable(line) for line in score_lines(scores)))

@@ -27,6 +27,9 @@ def rollout(
         list[str] | None, typer.Option("--stop", help="Text that ends a response. Repeatable.")
     ] = None,
     max_rows: Annotated[int, typer.Option("--max-rows", help="Sequences decoded side by side.")] = 64,
+    shard_questions: Annotated[
+        int, typer.Option("--shard-questions", help="Questions per Parquet shard, the unit of resuming.")
+    ] = 100,
     limit: Annotated[int | None, typer.Option("--limit", help="Only the first so many questions.")] = None,
     format: FormatName = "probability",
     seed: Seed = 0,
@@ -46,6 +49,7 @@ def rollout(
         "max_new_tokens": max_new_tokens,
         "stop": tuple(stop or ()),
         "max_rows": max_rows,
+        "shard_questions": shard_questions,
     }
     settings = validated(RolloutSettings, data, "rollout")
     confidence_format = get_format(format)

@@ -11,7 +11,7 @@ import polars as pl
 from calibsft.errors import InputError, unknown_name
 from calibsft.metrics.evaluate import Metrics
 from calibsft.metrics.score import score_table
-from calibsft.tables import boolean_column, read_table, require_filled, row_of
+from calibsft.tables import boolean_column, read_table, require_columns, require_filled, row_of
 
 MALFORMED_POLICIES = ("error", "counted", "drop")
 # [0-9], not \d: in polars' regular expressions \d also matches Arabic and other digits.
@@ -50,9 +50,7 @@ def score_file(path: Path, malformed: str = "error") -> dict[str, Metrics | int]
 
 def _read(path: Path) -> pl.DataFrame:
     frame = read_table(path)
-    missing = [name for name in ("confidence", "correct") if name not in frame.columns]
-    if missing:
-        read_table(path, missing)  # raises, and knows how to explain a missing column
+    require_columns(path, frame, ("confidence", "correct"))
     # An empty confidence is malformed, which has its own policy; an empty cell elsewhere is a mistake.
     for column in ("correct", "dataset", "question_id", "split"):
         if column in frame.columns:

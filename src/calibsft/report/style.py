@@ -13,7 +13,7 @@ from typing import Any, Literal
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from calibsft.report.markup import printable
+from calibsft.text import printable
 
 BLUE, ORANGE, GREY = "#0072B2", "#E69F00", "#757575"
 STYLE: dict[str, Any] = {

@@ -16,17 +16,20 @@ from calibsft.responses.formats import Format, get_format
 
 
 class Reason(StrEnum):
-    """Why a response is malformed; `ok` when it is not. The first that applies, in this order."""
+    """Why a response is malformed; `ok` when it is not. The first that applies, in this order.
+
+    Only a text that just ends inside its answer or confidence is judged `truncated` after `duplicate_tag`.
+    """
 
     OK = "ok"
-    TRUNCATED = "truncated"  # generation hit its limit, or the text ends inside an open answer or confidence
+    TRUNCATED = "truncated"  # generation hit its limit, or the text ends inside an element
     EMPTY_RESPONSE = "empty_response"
     MISSING_THINK_END = "missing_think_end"
     NESTED_TAG = "nested_tag"  # a tag inside another element
-    DUPLICATE_TAG = "duplicate_tag"
+    DUPLICATE_TAG = "duplicate_tag"  # a second element, or a second closing tag
     MISSING_ANSWER = "missing_answer"
     MISSING_CONFIDENCE = "missing_confidence"
-    WRONG_ORDER = "wrong_order"  # the confidence stands before the answer, or a tag closes what is not open
+    WRONG_ORDER = "wrong_order"  # the confidence stands before the answer
     STRAY_TEXT = "stray_text"  # text before the reasoning or between the elements
     TRAILING_TEXT = "trailing_text"
     EMPTY_ANSWER = "empty_answer"
@@ -156,10 +159,13 @@ def _scan(text: str) -> _Scan:
 def _recover_unclosed_think(text: str, scan: _Scan) -> _Scan:
     """Without `</think>` everything is inside the reasoning; still read a last answer and confidence."""
     for name in ("answer", "confidence"):
-        found = list(re.finditer(rf"<{name}>((?:(?!<{name}>).)*?)</{name}>", text, re.DOTALL))
-        if found:
-            last = found[-1]
-            scan.elements.append(_Element(name, last.start(), last.start(1), last.end(1), last.end()))
+        opening, closing = f"<{name}>", f"</{name}>"
+        # Plain searches: a pattern for "the last pair" needs 75 bytes of memory per character.
+        start = text.rfind(opening, 0, max(text.rfind(closing), 0))
+        if start >= 0:
+            inner = start + len(opening)
+            end = text.find(closing, inner)
+            scan.elements.append(_Element(name, start, inner, end, end + len(closing)))
     return scan
 
 
@@ -200,7 +206,7 @@ def _layout_reason(text: str, scan: _Scan, names: list[str], value: Fraction | N
         return Reason.MISSING_ANSWER
     if "confidence" not in names:
         return Reason.MISSING_CONFIDENCE
-    if names != ["think", "answer", "confidence"] or scan.unopened:
+    if names != ["think", "answer", "confidence"]:
         return Reason.WRONG_ORDER
     think, answer, confidence = scan.elements
     if (

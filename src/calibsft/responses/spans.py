@@ -2,12 +2,15 @@
 
 Works for any tokenizer and for ids as they were sampled, which need not be the ids that the tokenizer
 would choose for the same text. A byte-level tokenizer merges across tag borders (`</answer><confidence>`
-may hold a token `><`), so a span is widened to whole tokens, and a token belongs to the part in which its
-last needed character starts: the token that opens `<confidence>` is the first of the confidence.
+may hold a token `><`) and cuts characters into pieces, so a span is widened to whole tokens that make whole
+characters, and a token on a border belongs to the later part: the token that opens `<confidence>` is the
+first of the confidence.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol
 
 
@@ -25,7 +28,7 @@ class Decoder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TokenSpan:
-    """Tokens `start` up to, not including, `stop`; `text` is exactly what they decode to."""
+    """Tokens `start` up to, not including, `stop`; `text` is exactly what they add to the decoded text."""
 
     start: int
     stop: int
@@ -48,42 +51,62 @@ class TokenOffsets:
 
     def __init__(self, tokenizer: Decoder, ids: Sequence[int], pieces: dict[int, str]) -> None:
         self._tokenizer, self._ids = tokenizer, ids
-        parts = [pieces.get(i) or pieces.setdefault(i, decode(tokenizer, [i])) for i in ids]
+        for i in set(ids).difference(pieces):
+            pieces[i] = decode(tokenizer, [i])
+        parts = [pieces[i] for i in ids]
         self.text = decode(tokenizer, ids)
-        # Where the pieces alone make up the text, their lengths are the offsets. Where they do not
+        # Where the pieces alone make up the text, their lengths give the offsets. Where they do not
         # (a character split over tokens, a tokenizer that drops leading spaces) prefixes are decoded.
-        self._lengths = [len(part) for part in parts] if "".join(parts) == self.text else None
+        self._ends = list(accumulate(map(len, parts))) if "".join(parts) == self.text else None
 
     def token_at(self, char: int) -> int:
         """The index of the token that completes the character at `char`."""
-        if self._lengths is not None:
-            end = 0
-            for index, length in enumerate(self._lengths):
-                end += length
-                if end > char:
-                    return index
-            raise ValueError(f"character {char} lies after the last token")
-        return self._search(char)
+        if not 0 <= char < len(self.text):
+            raise ValueError(f"character {char} is outside a text of {len(self.text)}")
+        return self._search(char) if self._ends is None else bisect_right(self._ends, char)
+
+    def first_token(self, char: int) -> int:
+        """The index of the first token of the character at `char`: the tokens before it hold whole characters."""
+        first = self.token_at(char)
+        while not self._is_whole(first, char):
+            first -= 1
+        return first
+
+    def span(self, start: int, stop: int) -> TokenSpan:
+        """The tokens that hold the characters `start` to `stop`, with the text that they make."""
+        if start >= stop:
+            return TokenSpan(0, 0, "")
+        first, end = self.first_token(start), self.token_at(stop - 1) + 1
+        while not self._is_whole(end, len(self.text)):
+            end += 1
+        return TokenSpan(first, end, self.text[len(self._prefix(first)) : len(self._prefix(end))])
 
     def _search(self, char: int) -> int:
         wanted = self.text[: char + 1]
         low, high = 0, len(self._ids)
         while low < high:
             middle = (low + high) // 2
-            if decode(self._tokenizer, self._ids[: middle + 1]).startswith(wanted):
+            if self._prefix(middle + 1).startswith(wanted):
                 high = middle
             else:
                 low = middle + 1
+        # With byte fallback a cut character spoils whole ones before it, so a token further left may do.
+        for count in range(low, 0, -1):
+            if self._is_whole(count, char):
+                break
+            low = count - 1 if self._prefix(count).startswith(wanted) else low
         return low
 
-    def span(self, start: int, stop: int) -> TokenSpan:
-        """The tokens that hold the characters `start` to `stop`, with the text that they make."""
-        if start >= stop:
-            return TokenSpan(0, 0, "")
-        first, last = self.token_at(start), self.token_at(stop - 1)
-        before = decode(self._tokenizer, self._ids[:first])
-        through = decode(self._tokenizer, self._ids[: last + 1])
-        return TokenSpan(first, last + 1, through[len(before) :])
+    def _prefix(self, count: int) -> str:
+        """The text of the first `count` tokens."""
+        if self._ends is not None:
+            return self.text[: self._ends[count - 1] if count else 0]
+        return decode(self._tokenizer, self._ids[:count])
+
+    def _is_whole(self, count: int, limit: int) -> bool:
+        """Whether the first `count` tokens make at most `limit` characters and cut none."""
+        prefix = self._prefix(count)
+        return len(prefix) <= limit and self.text.startswith(prefix)
 
 
 def confidence_start(text: str) -> int | None:

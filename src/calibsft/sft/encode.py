@@ -56,20 +56,32 @@ class Encoder:
         ids = self._keep_sampled(text, sampled, span[0]) if sampled is not None else None
         ids = ids if ids is not None else self._anew(text)
         offsets = TokenOffsets(self._tokenizer, ids, self._pieces)
-        return Example(prompt, (*ids, self._tokenizer.eos_token_id), offsets.token_at(start), correct)
+        return Example(prompt, (*ids, self._tokenizer.eos_token_id), offsets.first_token(start), correct)
 
     def _keep_sampled(self, text: str, sampled: Sequence[int], value_start: int) -> tuple[int, ...] | None:
-        """Sampled ids up to the token that holds the value's first character, then the rest encoded alone.
+        """Sampled ids up to the token that holds the value's first character, then the rest encoded.
 
-        None where that does not reproduce the text, as with tokenizers that mark the start of a string.
+        None where the ids are not those of the text, or the two parts together do not reproduce it.
         """
         offsets = TokenOffsets(self._tokenizer, sampled, self._pieces)
-        kept = tuple(sampled[: offsets.token_at(value_start)])
-        unchanged = decode(self._tokenizer, kept)
-        if not text.startswith(unchanged):
+        if len(offsets.text) <= value_start or not offsets.text.startswith(text[:value_start]):
             return None
-        ids = kept + self._ids(text[len(unchanged) :])
-        return ids if decode(self._tokenizer, ids) == text else None
+        kept = tuple(sampled[: offsets.first_token(value_start)])
+        unchanged = decode(self._tokenizer, kept)
+        for encode_rest in (self._alone, self._in_context):
+            ids = kept + encode_rest(text, len(unchanged))
+            if decode(self._tokenizer, ids) == text:
+                return ids
+        return None
+
+    def _alone(self, text: str, start: int) -> tuple[int, ...]:
+        return self._ids(text[start:])
+
+    def _in_context(self, text: str, start: int) -> tuple[int, ...]:
+        """For tokenizers that mark the start of a string: a rest encoded alone begins with a space there."""
+        ids = self._ids(text)
+        offsets = TokenOffsets(self._tokenizer, ids, self._pieces)
+        return ids[offsets.token_at(start) :] if offsets.text == text else ()
 
     def _anew(self, text: str) -> tuple[int, ...]:
         ids = self._ids(text)

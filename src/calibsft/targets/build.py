@@ -190,14 +190,8 @@ def _with_text(pool: pl.LazyFrame, chosen: pl.DataFrame, confidence_format: Form
 
 def _write_chat(path: Path, table: pl.DataFrame, confidence_format: Format) -> None:
     with path.open("w", encoding="utf-8") as out:
-        columns = ("question", "response", "correct", "target", "question_id", "sample")
-        for question, response, correct, target, question_id, sample in table.select(columns).iter_rows():
+        columns = ("correct", "target", "draw", *KEYS)
+        for question, response, *facts in table.select("question", "response", *columns).iter_rows():
             turns = [*messages(question, confidence_format), {"role": "assistant", "content": response}]
-            row = {
-                "messages": turns,
-                "correct": correct,
-                "target": target,
-                "question_id": question_id,
-                "sample": sample,
-            }
+            row = {"messages": turns, **dict(zip(columns, facts, strict=True))}
             out.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -12,10 +12,19 @@ import polars as pl
 from calibsft.errors import InputError
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse
-from calibsft.tables import boolean_column, read_table, row_of
+from calibsft.tables import (
+    boolean_column,
+    read_table,
+    require_columns,
+    require_filled,
+    row_of,
+    shown,
+    text_column,
+)
 
 KEYS = ("dataset", "question_id", "sample")
 REQUIRED = ("question_id", "question", "response", "correct")
+OPTIONAL = ("sample", "finished", "dataset")
 
 
 def pool_of_run(rollouts: Path, verdicts: Path) -> pl.LazyFrame:
@@ -32,41 +41,82 @@ def pool_of_file(path: Path, confidence_format: Format) -> pl.LazyFrame:
     """The pool in a CSV, JSONL or Parquet file with question_id, question, response, correct.
 
     Optional columns: `sample` (else rows of a question are numbered in file order), `finished` (else true),
-    `token_ids`, `dataset`.
+    `token_ids` (lists, or JSON lists as text), `dataset`. An empty response is a malformed one, not a mistake in
+    the file: leaving it out would change its question's success rate.
     """
-    frame = read_table(path, REQUIRED)
+    frame = read_table(path)
+    require_columns(path, frame, REQUIRED)
+    for column in (*REQUIRED, *OPTIONAL):
+        if column in frame.columns and column != "response":
+            require_filled(path, frame, column)
     frame = frame.with_columns(
         boolean_column(path, frame, "correct"),
         boolean_column(path, frame, "finished")
         if "finished" in frame.columns
         else pl.lit(True).alias("finished"),
-        pl.col("response", "question").cast(pl.String),
+        text_column(path, frame, "question"),
+        text_column(path, frame, "response").fill_null(""),
     )
     if "dataset" not in frame.columns:
         frame = frame.with_columns(pl.lit("").alias("dataset"))
-    if "token_ids" not in frame.columns:
-        frame = frame.with_columns(pl.lit(None, dtype=pl.List(pl.Int32)).alias("token_ids"))
-    if "sample" not in frame.columns:
-        frame = frame.with_columns(pl.int_range(pl.len()).over("dataset", "question_id").alias("sample"))
+    frame = frame.with_columns(_token_ids(path, frame), _samples(path, frame))
     _check(path, frame)
     responses = zip(frame["response"], frame["finished"], strict=True)
     reasons = [parse(text, confidence_format, finished=finished).reason.value for text, finished in responses]
     return frame.with_columns(pl.Series("reason", reasons)).lazy()
 
 
+def _samples(path: Path, frame: pl.DataFrame) -> pl.Series:
+    """The samples' numbers: those of the file, else rows of a question in file order."""
+    if "sample" not in frame.columns:
+        counted = pl.int_range(pl.len()).over("dataset", "question_id").alias("sample")
+        return frame.select(counted).to_series()
+    given = text_column(path, frame, "sample").str.strip_chars()
+    wrong = ~given.str.contains(r"\A[0-9]+(\.0)?\z")
+    if wrong.any():
+        row = row_of(wrong)
+        raise InputError(
+            f"{path}, row {row}: sample {shown(given[row - 1])} is not a whole number ({wrong.sum()} such rows);"
+            " number the samples of a question 0, 1, …, or leave the column out"
+        )
+    return given.str.strip_suffix(".0").cast(pl.Int64)
+
+
+def _token_ids(path: Path, frame: pl.DataFrame) -> pl.Series:
+    """The sampled token ids as lists, null where unknown."""
+    if "token_ids" not in frame.columns:
+        return pl.Series("token_ids", [None] * len(frame), dtype=pl.List(pl.Int32))
+    given = frame["token_ids"]
+    try:
+        lists = given.str.json_decode(pl.List(pl.Int32)) if given.dtype == pl.String else given
+        return lists.cast(pl.List(pl.Int32))
+    except pl.exceptions.PolarsError as error:
+        raise InputError(
+            f"{path}: column 'token_ids' holds something else than lists of token ids; write lists such as"
+            " [1, 2], or leave the column out"
+        ) from error
+
+
 def _check(path: Path, frame: pl.DataFrame) -> None:
     repeated = frame.select(pl.struct(KEYS).is_duplicated()).to_series()
     if repeated.any():
         row = row_of(repeated)
-        question, sample = frame["question_id"][row - 1], frame["sample"][row - 1]
+        question, sample = shown(frame["question_id"][row - 1]), frame["sample"][row - 1]
         raise InputError(
-            f"{path}, row {row}: question '{question}' has more than one row with sample {sample};"
+            f"{path}, row {row}: question {question} has more than one row with sample {sample};"
             " number the samples of a question apart, or leave the column out"
+        )
+    texts = frame.select(pl.col("question").n_unique().over("dataset", "question_id") > 1).to_series()
+    if texts.any():
+        row = row_of(texts)
+        raise InputError(
+            f"{path}, row {row}: question_id {shown(frame['question_id'][row - 1])} stands for different questions;"
+            " give every question its own id, or add a column 'dataset'"
         )
     single = frame.select(pl.len().over("dataset", "question_id") == 1).to_series()
     if single.any():
         row = row_of(single)
         raise InputError(
-            f"{path}, row {row}: question '{frame['question_id'][row - 1]}' has a single rollout, which gives no success rate"
+            f"{path}, row {row}: question {shown(frame['question_id'][row - 1])} has a single rollout, which gives no success rate"
             f" ({single.sum()} such questions); sample it more often or remove it"
         )

@@ -1,0 +1,153 @@
+"""kill -9 at any moment, then the same command again: nothing lost, nothing twice, the same result.
+
+The child is a real `calibsft` process that is killed from outside while it works; the reference is the same command
+left alone.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from calibsft.artifacts import write_parquet
+
+ENVIRONMENT = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+
+
+def calibsft(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "calibsft", *map(str, arguments)]
+
+
+def finish(command: list[str]) -> str:
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def kill_when(command: list[str], reached: Callable[[], bool]) -> None:
+    """Start `command`, wait until it has got so far, and kill it without warning."""
+    child = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 200
+    while not reached():
+        assert child.poll() is None, "the process ended before it could be killed"
+        assert time.monotonic() < deadline, "the process never got far enough to be killed"
+        time.sleep(0.005)
+    child.send_signal(signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL
+
+
+def manifest(folder: Path) -> dict[str, object]:
+    return json.loads((folder / "manifest.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def questions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows = [
+        {"question_id": f"q{a}", "question": f"{a}*{a + 7}", "gold": f"{a * (a + 7):04d}", "kind": "exact"}
+        for a in range(10, 50)
+    ]
+    path = tmp_path_factory.mktemp("questions") / "questions.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_rollouts_survive_two_kills(short_base: Path, questions: Path, tmp_path: Path) -> None:
+    def command(out: Path) -> list[str]:
+        return calibsft(
+            "rollout", "--model", short_base, "--questions", questions, "--out", out, "-n", 30, "--max-new-tokens", 30,
+            "--max-rows", 60, "--shard-questions", 4, "--device", "cpu",
+        )  # fmt: skip
+
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    finish(command(whole))
+    for shards in (1, 4):
+        kill_when(command(killed), lambda wanted=shards: len(list(killed.glob("part-*.parquet"))) >= wanted)
+        assert not (killed / "manifest.json").exists()
+    before = {path: path.stat().st_mtime_ns for path in killed.glob("part-*.parquet")}
+    assert 4 <= len(before) < 10, "it was killed while work was left"
+    said = finish(command(killed))
+    assert "were done before" in said
+    assert {path: path.stat().st_mtime_ns for path in before} == before, (
+        "finished shards are not written again"
+    )
+    assert manifest(killed)["content_hash"] == manifest(whole)["content_hash"]
+    rows = pl.read_parquet(killed / "part-*.parquet").select("question_id", "sample")
+    assert len(rows) == 40 * 30 == rows.n_unique()
+    assert "skipped" in finish(command(killed))
+
+
+def test_a_damaged_shard_is_reported_and_sampled_again(
+    short_base: Path, questions: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    command = calibsft(
+        "rollout", "--model", short_base, "--questions", questions, "--out", out, "-n", 4, "--max-new-tokens", 30,
+        "--shard-questions", 20, "--device", "cpu",
+    )  # fmt: skip
+    finish(command)
+    wanted = manifest(out)["content_hash"]
+    (out / "manifest.json").unlink()
+    shard = out / "part-00001.parquet"
+    shard.write_bytes(shard.read_bytes()[:500])
+    assert "part-00001.parquet is damaged" in finish(command)
+    assert manifest(out)["content_hash"] == wanted
+
+
+def test_fine_tuning_survives_two_kills_with_the_same_losses_and_weights(
+    short_base: Path, tmp_path: Path
+) -> None:
+    rows = [
+        {
+            "draw": 0, "question_id": str(a), "sample": 0, "question": f"{a}*11", "correct": a % 2 == 0,
+            "response": f"<think>{a * 10:04d}+{a:03d}</think><answer>{a * 11:04d}</answer><confidence>0.{a}</confidence>",
+        }
+        for a in range(10, 99)
+    ]  # fmt: skip
+    data = tmp_path / "sft.parquet"
+    write_parquet(data, pl.DataFrame(rows))
+
+    def command(out: Path) -> list[str]:
+        settings = (
+            "steps=60",
+            "batch_size=64",
+            "micro_batch_size=16",
+            "learning_rate=1e-3",
+            "max_tokens=64",
+            "save_every=8",
+        )
+        changes = [word for setting in settings for word in ("--set", setting)]
+        return calibsft(
+            "sft", "--model", short_base, "--data", data, "--out", out, "--device", "cpu", *changes
+        )
+
+    def steps(folder: Path) -> int:
+        path = folder / "metrics.jsonl"
+        return len(path.read_text().splitlines()) if path.is_file() else 0
+
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    finish(command(whole))
+    for step in (13, 30):
+        kill_when(command(killed), lambda wanted=step: steps(killed) >= wanted)
+    said = finish(command(killed))
+    assert "were done before" in said
+    journals = [
+        [
+            {key: row[key] for key in ("step", "loss")}
+            for row in map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+        ]
+        for folder in (whole, killed)
+    ]
+    assert [row["step"] for row in journals[1]] == list(range(1, 61)), "every step once, in order"
+    assert journals[0] == journals[1]
+    assert manifest(killed)["final_loss"] == manifest(whole)["final_loss"]
+    assert (
+        manifest(killed)["files"]["model/model.safetensors"]
+        == manifest(whole)["files"]["model/model.safetensors"]
+    )
