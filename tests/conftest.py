@@ -29,13 +29,10 @@ def random_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def short_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A playground base trained just long enough to follow the response format."""
-    import torch
-
     from calibsft.playground.base import train_base
     from calibsft.progress import Progress
     from calibsft.recipe import BaseSettings
 
-    torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("short-base")
     settings = BaseSettings(steps=250, warmup_steps=20)
     with Progress("base", settings.steps, "steps") as progress:

@@ -24,6 +24,7 @@ import yaml
 
 from calibsft import __version__
 from calibsft.errors import InputError
+from calibsft.progress import clock, say
 from calibsft.schema import SCHEMA_VERSION
 
 MANIFEST = "manifest.json"
@@ -180,6 +181,27 @@ class StageFolder:
     def _has_work(self) -> bool:
         """Whether there is more than the settings, or what a kill while writing them left."""
         return any(entry.name not in {SETTINGS, SETTINGS + TEMPORARY} for entry in self.path.iterdir())
+
+    def perform(self, work: Callable[[Path], dict[str, Any]], fresh: bool) -> None:
+        """Let `work` fill the folder, unless an earlier run has completed it.
+
+        Parameters
+        ----------
+        work
+            Takes the folder and returns facts for the manifest.
+        fresh
+            Start over what was made under other settings or from other inputs, instead of refusing it.
+        """
+        if fresh and self.difference():
+            self.discard()
+        self.check_unchanged()
+        if self.complete:
+            self.manifest()  # refuses a folder that lost or changed a file since
+            say(f"{self.stage}: done before, skipped ({self.path})")
+            return
+        self.begin()
+        self.finish(**work(self.path))
+        say(f"{self.stage}: done in {clock(self.manifest()['wall_seconds'])}")
 
     def discard(self) -> None:
         """Delete the folder and everything in it, provided that it holds this stage."""

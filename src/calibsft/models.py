@@ -42,6 +42,7 @@ def pick_dtype(name: str, device: torch.device) -> torch.dtype:
 
 def load_tokenizer(model: str) -> PreTrainedTokenizerBase:
     """The tokenizer of a checkpoint folder or Hub id."""
+    quiet_libraries()
     try:
         tokenizer = AutoTokenizer.from_pretrained(model)
     except (OSError, ValueError) as error:
@@ -61,6 +62,7 @@ def require_end_token(tokenizer: PreTrainedTokenizerBase, model: str) -> None:
 
 def load_model(model: str, device: str = "auto", dtype: str = "auto") -> PreTrainedModel:
     """The causal language model of a checkpoint folder or Hub id."""
+    quiet_libraries()
     where = pick_device(device)
     try:
         loaded = AutoModelForCausalLM.from_pretrained(model, dtype=pick_dtype(dtype, where))

@@ -7,13 +7,14 @@ when something has. Heavy libraries are imported when a stage runs, never before
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from calibsft.artifacts import StageFolder
-from calibsft.progress import Progress, clock, say, warn
+from calibsft.progress import Progress, warn
 from calibsft.recipe import PLAYGROUND, Recipe
 from calibsft.responses.formats import get_format
 
@@ -201,13 +202,5 @@ def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False) -> None:
     for stage in plan(recipe):
         inputs = {name: hashes[name] for name in stage.needs if name in hashes}
         folder = StageFolder(root / stage.name, stage.name, stage.settings(recipe), inputs)
-        if fresh and folder.difference():
-            folder.discard()
-        folder.check_unchanged()
-        if folder.complete:
-            say(f"{stage.name}: done before, skipped")
-        else:
-            folder.begin()
-            folder.finish(**stage.work(run, folder.path))
-            say(f"{stage.name}: done in {clock(folder.manifest()['wall_seconds'])}")
+        folder.perform(partial(stage.work, run), fresh)
         hashes[stage.name] = folder.manifest()["content_hash"]

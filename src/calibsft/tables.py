@@ -67,11 +67,7 @@ def _load(path: Path) -> pl.DataFrame:
         if kind.endswith(".parquet"):
             return pl.read_parquet(path)
         if kind.endswith(".csv"):
-            return pl.read_csv(
-                path,
-                infer_schema_length=None,
-                schema_overrides=dict.fromkeys(TEXT_COLUMNS, pl.String),
-            )
+            return _load_csv(path)
         if kind.endswith((".jsonl", ".ndjson")):
             return pl.read_ndjson(path, infer_schema_length=None)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -82,6 +78,17 @@ def _load(path: Path) -> pl.DataFrame:
             f"{path}: cannot be read as {path.suffix}: {first_line}; mend or convert the file"
         ) from error
     raise InputError(f"{path}: unknown file type '{path.suffix}'; use .csv, .jsonl or .parquet")
+
+
+def _load_csv(path: Path) -> pl.DataFrame:
+    try:
+        return pl.read_csv(
+            path, infer_schema_length=None, schema_overrides=dict.fromkeys(TEXT_COLUMNS, pl.String)
+        )
+    except pl.exceptions.ComputeError:
+        # Polars guesses a number where it then cannot read one, such as Arabic digits: whoever uses the column
+        # checks its text, and can name the row.
+        return pl.read_csv(path, infer_schema=False)
 
 
 def _refuse_broken_line(path: Path) -> None:

@@ -99,8 +99,8 @@ def test_logprobs_and_entropies_are_the_models_own_at_temperature_one(
                 logprobs_T_V = model(sequence).logits[0].log_softmax(-1)[len(request.prompt_ids) - 1 : -1]
             expected = logprobs_T_V.gather(-1, torch.tensor(completion.token_ids)[:, None]).squeeze(-1)
             entropies = -(logprobs_T_V.exp() * logprobs_T_V).sum(-1)
-            assert torch.allclose(torch.tensor(completion.logprobs), expected, atol=1e-4)
-            assert torch.allclose(torch.tensor(completion.entropies), entropies, atol=1e-4)
+            assert torch.allclose(torch.from_numpy(completion.logprobs), expected, atol=1e-4)
+            assert torch.allclose(torch.from_numpy(completion.entropies), entropies, atol=1e-4)
 
 
 def test_finished_means_that_the_end_token_or_a_stop_string_came(
@@ -192,7 +192,7 @@ def test_other_architectures_sample_the_same_in_any_batch(
             with torch.no_grad():
                 logprobs_T_V = model(sequence).logits[0].log_softmax(-1)[len(request.prompt_ids) - 1 : -1]
             expected = logprobs_T_V.gather(-1, torch.tensor(completion.token_ids)[:, None]).squeeze(-1)
-            assert torch.allclose(torch.tensor(completion.logprobs), expected, atol=1e-4)
+            assert torch.allclose(torch.from_numpy(completion.logprobs), expected, atol=1e-4)
 
 
 def test_a_tokenizer_without_an_end_token_is_refused(model: PreTrainedModel, short_base: Path) -> None:

@@ -13,7 +13,12 @@ PAPER = Path(__file__).parents[3] / "shared/paper.tex"
 
 # k successes of n=50 with lambda=1/2: a right response implies k >= 1, a wrong one k <= 49.
 TARGETS = sorted(
-    {Fraction(k, 50) / 2 + Fraction(z, 2) for z in (0, 1) for k in range(51) if (k, z) not in {(0, 1), (50, 0)}}
+    {
+        Fraction(k, 50) / 2 + Fraction(z, 2)
+        for z in (0, 1)
+        for k in range(51)
+        if (k, z) not in {(0, 1), (50, 0)}
+    }
 )
 GRIDS = {
     "probability": [f"{i // 100}.{i % 100:02d}" for i in range(101)],
@@ -24,7 +29,7 @@ GRIDS = {
 
 
 def test_there_are_a_hundred_targets_without_one_half() -> None:
-    assert TARGETS == [Fraction(i, 100) for i in range(101) if i != 50]
+    assert [target * 100 for target in TARGETS] == [i for i in range(101) if i != 50]
 
 
 def test_every_target_is_written_exactly_as_a_probability() -> None:
@@ -172,7 +177,7 @@ def test_an_unknown_format_is_refused_with_the_nearest_name(wrong: str, nearest:
 
 
 def test_a_name_like_no_format_is_refused_with_the_whole_list() -> None:
-    with pytest.raises(InputError, match="probability, probability-0.05, integer, linguistic") as refusal:
+    with pytest.raises(InputError, match=r"probability, probability-0\.05, integer, linguistic") as refusal:
         get_format("zzz")
     assert "did you mean" not in str(refusal.value)
 
@@ -192,7 +197,8 @@ def prompts_of_the_paper() -> dict[str, str]:
     rows = [row.strip().removesuffix(r"\\") for row in table.split(r"\midrule")[1:]]
     cells = (row.split("&", 1) for row in rows)
     return {
-        name.strip(): " ".join(re.sub(r"\\texttt\{([^}]*)\}", r"\1", prompt).split()) for name, prompt in cells
+        name.strip(): " ".join(re.sub(r"\\texttt\{([^}]*)\}", r"\1", prompt).split())
+        for name, prompt in cells
     }
 
 

@@ -16,7 +16,6 @@ from calibsft.report import (
     StageCost,
     TargetHistogram,
     figures,
-    page,
     seeds_table,
     write_report,
 )
@@ -219,19 +218,6 @@ def test_row_order_does_not_change_the_page(tmp_path: Path) -> None:
     shuffled = tuple(ModelResult(model.label, model.rows.reverse()) for model in SUMMARY.models)
     first = write_report(SUMMARY, tmp_path / "a")
     assert first.read_bytes() == write_report(replace(SUMMARY, models=shuffled), tmp_path / "b").read_bytes()
-
-
-def test_a_failed_write_keeps_the_old_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "report.html"
-    page._write(path, "old")
-
-    def full_disk(_: int) -> None:
-        raise OSError("disk full")
-
-    monkeypatch.setattr(page.os, "fsync", full_disk)
-    with pytest.raises(OSError, match="disk full"):
-        page._write(path, "new")
-    assert path.read_text() == "old"
 
 
 def test_a_run_without_models_is_refused_and_one_without_extras_is_shown(tmp_path: Path) -> None:

@@ -1,11 +1,26 @@
 """The sampler draws what it should: right shares, independent streams, exact nucleus."""
 
 import torch
+from torch import Tensor
 
+from calibsft.rollouts import sampler
 from calibsft.rollouts.engine import sample_seed
-from calibsft.rollouts.sampler import draw, uniform
+from calibsft.rollouts.sampler import uniform
 
 SEEDS = torch.tensor([sample_seed(0, "d", "q", i) for i in range(20_000)])
+
+
+def draw(logits_B_V: Tensor, uniform_B: Tensor, temperature: float, top_p: float) -> Tensor:
+    """Draw with a state of its own for every row."""
+    return sampler.draw(logits_B_V, torch.arange(len(logits_B_V)), uniform_B, temperature, top_p)
+
+
+def test_rows_that_share_a_state_draw_what_they_would_draw_alone() -> None:
+    logits_S_V = torch.tensor([[0.0, 1.0, 0.5], [2.0, 0.0, 0.0]])
+    state_B = torch.tensor([0, 1, 0, 0, 1]).repeat(100)
+    numbers = uniform(SEEDS[:500], 0)
+    shared = sampler.draw(logits_S_V, state_B, numbers, 0.9, 0.95)
+    assert torch.equal(shared, draw(logits_S_V[state_B], numbers, 0.9, 0.95))
 
 
 def test_uniform_numbers_are_uniform_and_differ_by_step() -> None:

@@ -71,7 +71,7 @@ def main() -> None:
     debug = "--debug" in sys.argv
     try:
         # Without standalone mode typer returns the exit code of --help, --version and an interrupt.
-        code = app(standalone_mode=False) or 0
+        code = app(prog_name="calibsft", standalone_mode=False) or 0
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
     except typer.TyperException as error:

@@ -15,7 +15,6 @@ from calibsft.cli.options import (
     Seed,
     perform,
     print_scores,
-    quiet_libraries,
 )
 
 
@@ -65,7 +64,6 @@ def evaluate(
         "dtype": dtype,
         "eval": settings.model_dump(mode="json"),
     }
-    quiet_libraries()
 
     def work(folder: Path) -> dict[str, Any]:
         facts = evaluate_model(model, settings, confidence_format, seed, folder, device, dtype, "eval")

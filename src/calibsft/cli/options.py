@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from calibsft.artifacts import StageFolder
-from calibsft.progress import say
 from calibsft.text import printable
 
 Set = Annotated[
@@ -43,24 +42,8 @@ def perform(
     work: Callable[[Path], dict[str, Any]],
     fresh: bool,
 ) -> None:
-    """Do a stage in `out` unless it is done, refusing a folder made under other settings."""
-    folder = StageFolder(out, name, settings, inputs)
-    if fresh and folder.difference():
-        folder.discard()
-    folder.check_unchanged()
-    if folder.complete:
-        folder.manifest()  # refuses a folder that lost or changed a file since
-        say(f"{name}: done before, skipped ({out})")
-        return
-    folder.begin()
-    folder.finish(**work(out))
-
-
-def quiet_libraries() -> None:
-    """Keep other libraries' chatter out of ours; loads torch."""
-    from calibsft.models import quiet_libraries
-
-    quiet_libraries()
+    """Do one stage in `out` unless it is done there already."""
+    StageFolder(out, name, settings, inputs).perform(work, fresh)
 
 
 def print_scores(scores: dict[str, Any], as_json: bool) -> None:

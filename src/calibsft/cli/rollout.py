@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from calibsft.artifacts import file_hash
-from calibsft.cli.options import Device, Dtype, FormatName, Fresh, Out, Seed, perform, quiet_libraries
+from calibsft.cli.options import Device, Dtype, FormatName, Fresh, Out, Seed, perform
 
 
 def rollout(
@@ -62,7 +62,6 @@ def rollout(
         "dtype": dtype,
         "rollout": settings.model_dump(mode="json"),
     }
-    quiet_libraries()
 
     def work(folder: Path) -> dict[str, Any]:
         from calibsft.rollouts.engine import Sampling

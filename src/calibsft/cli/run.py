@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from calibsft.cli.options import Fresh, Set, quiet_libraries
+from calibsft.cli.options import Fresh, Set
 from calibsft.errors import InputError
 from calibsft.progress import say
 
@@ -47,7 +47,6 @@ def run(
         say("stages: " + ", ".join(stage.name for stage in plan(chosen[0])))
         return
     folders = [out or Path("runs") / f"{r.name}-seed{r.seed}" for r in chosen]
-    quiet_libraries()
     from calibsft.pipeline import run_pipeline
 
     for resolved, folder in zip(chosen, folders, strict=True):

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from calibsft.artifacts import file_hash
-from calibsft.cli.options import Device, FormatName, Fresh, Out, Seed, perform, quiet_libraries
+from calibsft.cli.options import Device, FormatName, Fresh, Out, Seed, perform
 from calibsft.errors import InputError
 
 
@@ -40,7 +40,6 @@ def sft(
     if not table.is_file():
         raise InputError(f"{table}: no such training set; make one with calibsft build")
     shaped = {"model": model, "format": format, "seed": seed, "sft": settings.model_dump(mode="json")}
-    quiet_libraries()
 
     def work(folder: Path) -> dict[str, Any]:
         from calibsft.sft.fine_tune import fine_tune

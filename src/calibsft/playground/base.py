@@ -13,6 +13,7 @@ from random import Random
 import torch
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
+from calibsft.models import quiet_libraries
 from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.playground.world import draw_lesson
 from calibsft.progress import Progress
@@ -43,6 +44,7 @@ def build_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
 
 def train_base(settings: BaseSettings, seed: int, folder: Path, progress: Progress) -> None:
     """Train for `settings.steps` steps and save model and tokenizer into `folder`."""
+    quiet_libraries()
     torch.manual_seed(seed)
     tokenizer = build_tokenizer()
     model = build_model(tokenizer)

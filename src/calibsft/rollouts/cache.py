@@ -1,7 +1,8 @@
-"""Key-value cache layers that grow in place instead of being copied at every token.
+"""Key-value cache layers that grow in place, by tokens and by sequences.
 
-Takes over the plain attention layers of a model's own cache after the prefill; layers of any other kind
-(sliding windows, recurrent states) are left as the model made them.
+Takes over the plain attention layers of a model's own cache after the prefill: a new token is written behind the
+last one, and a sequence that splits in two costs one copied row. Layers of any other kind (sliding windows,
+recurrent states) are left as the model made them and copied whole.
 """
 
 import torch
@@ -10,48 +11,72 @@ from transformers.cache_utils import DynamicCache, DynamicLayer
 
 
 class RoomyLayer(DynamicLayer):  # type: ignore[misc]
-    """A full-attention layer with spare room behind its last token."""
+    """A full-attention layer with spare room behind its last token and below its last sequence."""
 
-    def __init__(self, filled: DynamicLayer, capacity: int) -> None:
+    def __init__(self, filled: DynamicLayer, sequences: int, tokens: int) -> None:
         super().__init__()
         self.lazy_initialization(filled.keys, filled.values)
-        self._length = filled.keys.shape[-2]
-        self._key_room = _with_room(filled.keys, capacity)
-        self._value_room = _with_room(filled.values, capacity)
+        self._sequences, _, self._tokens, _ = filled.keys.shape
+        self._key_room = _with_room(filled.keys, sequences, tokens)
+        self._value_room = _with_room(filled.values, sequences, tokens)
         self._expose()
 
     def _expose(self) -> None:
-        self.keys = self._key_room[:, :, : self._length]
-        self.values = self._value_room[:, :, : self._length]
+        self.keys = self._key_room[: self._sequences, :, : self._tokens]
+        self.values = self._value_room[: self._sequences, :, : self._tokens]
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
-        stop = self._length + key_states.shape[-2]
+        stop = self._tokens + key_states.shape[-2]
         if stop > self._key_room.shape[-2]:
-            self._key_room = _with_room(self.keys, 2 * stop)
-            self._value_room = _with_room(self.values, 2 * stop)
-        self._key_room[:, :, self._length : stop] = key_states
-        self._value_room[:, :, self._length : stop] = value_states
-        self._length = stop
+            self._key_room = _with_room(self.keys, len(self._key_room), 2 * stop)
+            self._value_room = _with_room(self.values, len(self._value_room), 2 * stop)
+        self._key_room[: self._sequences, :, self._tokens : stop] = key_states
+        self._value_room[: self._sequences, :, self._tokens : stop] = value_states
+        self._tokens = stop
         self._expose()
         return self.keys, self.values
 
+    def append_copies(self, parents: Tensor) -> None:
+        """Add a copy of each of the sequences `parents` after the last one."""
+        stop = self._sequences + len(parents)
+        self._key_room[self._sequences : stop, :, : self._tokens] = self.keys[parents]
+        self._value_room[self._sequences : stop, :, : self._tokens] = self.values[parents]
+        self._sequences = stop
+        self._expose()
+
     def batch_select_indices(self, indices: Tensor) -> None:
-        self._key_room, self._value_room = self._key_room[indices], self._value_room[indices]
+        kept = len(indices)
+        self._key_room[:kept, :, : self._tokens] = self.keys[indices]
+        self._value_room[:kept, :, : self._tokens] = self.values[indices]
+        self._sequences = kept
         self._expose()
 
 
-def _with_room(states: Tensor, capacity: int) -> Tensor:
+def _with_room(states: Tensor, sequences: int, tokens: int) -> Tensor:
     batch, heads, length, width = states.shape
-    room = torch.empty((batch, heads, max(capacity, length), width), dtype=states.dtype, device=states.device)
-    room[:, :, :length] = states
+    shape = (max(sequences, batch), heads, max(tokens, length), width)
+    room = torch.empty(shape, dtype=states.dtype, device=states.device)
+    room[:batch, :, :length] = states
     return room
 
 
-def make_roomy(cache: DynamicCache, capacity: int) -> None:
-    """Replace the plain layers of a filled cache by roomy ones, for sequences of about `capacity` tokens."""
+def make_roomy(cache: DynamicCache, sequences: int, tokens: int) -> None:
+    """Replace the plain layers of a filled cache by roomy ones for that many sequences of about `tokens` tokens."""
     cache.layers = [
-        RoomyLayer(layer, capacity) if type(layer) is DynamicLayer and layer.is_initialized else layer
+        RoomyLayer(layer, sequences, tokens)
+        if type(layer) is DynamicLayer and layer.is_initialized
+        else layer
         for layer in cache.layers
     ]
+
+
+def append_copies(cache: DynamicCache, parents: Tensor, sequences: int) -> None:
+    """Add a copy of each of the sequences `parents` to a cache of `sequences` sequences."""
+    everything = torch.cat([torch.arange(sequences, device=parents.device), parents])
+    for layer in cache.layers:
+        if isinstance(layer, RoomyLayer):
+            layer.append_copies(parents)
+        else:
+            layer.batch_select_indices(everything)

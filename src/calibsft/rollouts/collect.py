@@ -103,7 +103,7 @@ class Collector:
             response=offsets.text,
             token_ids=ids,
             finished=completion.finished,
-            mean_logprob=sum(completion.logprobs) / len(ids),
+            mean_logprob=float(completion.logprobs.mean()),
             confidence_entropy=self._confidence_entropy(offsets, completion),
         )
 
@@ -111,8 +111,8 @@ class Collector:
         span = parse(offsets.text, self.format).value_span
         if span is None:
             return None
-        tokens = range(offsets.token_at(span[0]), offsets.token_at(span[1] - 1) + 1)
-        return sum(completion.entropies[i] for i in tokens) / len(tokens)
+        first, last = offsets.token_at(span[0]), offsets.token_at(span[1] - 1)
+        return float(completion.entropies[first : last + 1].mean())
 
 
 def plan_shards(questions: Sequence[Question], size: int) -> dict[str, Sequence[Question]]:

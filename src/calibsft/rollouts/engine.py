@@ -8,7 +8,12 @@ was in the batch or on which samples an earlier run already finished.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Protocol
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,7 @@ class Request:
     seeds: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Completion:
     """One sampled response.
 
@@ -39,8 +44,8 @@ class Completion:
 
     token_ids: tuple[int, ...]
     finished: bool
-    logprobs: tuple[float, ...]
-    entropies: tuple[float, ...]
+    logprobs: FloatArray
+    entropies: FloatArray
 
 
 class Engine(Protocol):

@@ -1,26 +1,25 @@
 """Sample with any Hugging Face causal model, on CPU or GPU.
 
-One prefill serves all samples of a question; rows leave the batch when they finish; log-probabilities and
-entropies are taken from the logits that the sampling needs anyway. Prompts arrive as token ids: how a
+One prefill serves all samples of a question, and samples share every later step until they differ; rows leave the
+batch when they finish; log-probabilities and entropies are taken from the logits that the sampling needs anyway. Prompts arrive as token ids: how a
 question becomes a prompt is `prompts`. Does not do tensor parallelism or paged attention: that is vLLM's work.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
 from calibsft.models import require_end_token
-from calibsft.rollouts.cache import make_roomy
+from calibsft.rollouts.attention import quick_single_tokens
+from calibsft.rollouts.cache import append_copies, make_roomy
 from calibsft.rollouts.engine import Completion, Request, Sampling
 from calibsft.rollouts.sampler import draw, uniform
 from calibsft.rollouts.stopping import StopStrings
 
-# Below this share of live rows the batch is compacted; copying the cache for every finished row costs more.
+# Below this share of live states the batch is compacted; copying the cache for every finished one costs more.
 COMPACT_BELOW = 0.8
 
 
@@ -60,7 +59,8 @@ class TransformersEngine:
         """Sample every seed of every request; `on_done(responses, tokens)` is told after each batch."""
         results: list[list[Completion | None]] = [[None] * len(request.seeds) for request in requests]
         for batch in _batches(requests, self.max_rows):
-            completions = _Decoding(self, [requests[i] for i, _ in batch], batch, sampling).run()
+            with quick_single_tokens(self.model):
+                completions = _Decoding(self, [requests[i] for i, _ in batch], batch, sampling).run()
             for row, completion in completions:
                 results[row.request][row.sample] = completion
             if on_done:
@@ -96,7 +96,11 @@ def _batches(requests: Sequence[Request], max_rows: int) -> list[list[tuple[int,
 
 
 class _Decoding:
-    """One batch from prefill to the last finished row."""
+    """One batch from prefill to the last finished row.
+
+    Rows that have drawn the same tokens so far share one state - one row of the cache, one forward pass. A state
+    splits when its rows draw different tokens: the first child takes its place, the others are appended.
+    """
 
     def __init__(
         self,
@@ -108,19 +112,15 @@ class _Decoding:
         self.engine, self.sampling = engine, sampling
         self.device = engine.model.device
         self.requests = requests
-        self.counts = torch.tensor([len(samples) for _, samples in batch], device=self.device)
         self.rows = [_Row(i, sample) for i, samples in batch for sample in samples]
-        seeds = [
-            request.seeds[sample]
-            for request, (_, samples) in zip(requests, batch, strict=True)
-            for sample in samples
-        ]
+        drawn = [(state, samples) for state, (_, samples) in enumerate(batch)]
+        seeds = [requests[state].seeds[sample] for state, samples in drawn for sample in samples]
         self.seeds_B = torch.tensor(seeds, device=self.device)
+        self.state_B = torch.tensor([state for state, samples in drawn for _ in samples], device=self.device)
         self.stops = StopStrings(engine.tokenizer, sampling.stop) if sampling.stop else None
         self.end_ids = torch.tensor(engine.end_ids, device=self.device)
 
     def run(self) -> list[tuple[_Row, Completion]]:
-        logits_B_V = self._prefill()
         size, steps = len(self.rows), self._room()
         self.ids_N_T = torch.zeros((size, steps), dtype=torch.long, device=self.device)
         self.logprobs_N_T = torch.zeros((size, steps), device=self.device)
@@ -128,69 +128,59 @@ class _Decoding:
         lengths_N = torch.full((size,), steps, device=self.device)
         finished_N = torch.zeros(size, dtype=torch.bool, device=self.device)
         live_B = torch.arange(size, device=self.device)
-        done_B = torch.zeros(size, dtype=torch.bool, device=self.device)
+        logits_S_V = self._prefill()
         for step in range(steps):
-            ids_B = self._draw(logits_B_V, live_B, step)
-            ending_B = self._ending(ids_B, live_B, step) & ~done_B
+            ids_B = self._draw(logits_S_V, live_B, step)
+            ending_B = self._ending(ids_B, live_B, step)
             lengths_N[live_B[ending_B]] = step + 1
             finished_N[live_B[ending_B]] = True
-            done_B |= ending_B
-            open_count = int((~done_B).sum())
-            if open_count == 0 or step == steps - 1:
+            open_B = ~ending_B
+            live_B, ids_B = live_B[open_B], ids_B[open_B]
+            self.seeds_B, self.state_B = self.seeds_B[open_B], self.state_B[open_B]
+            if len(live_B) == 0 or step == steps - 1:
                 break
-            if open_count < COMPACT_BELOW * len(done_B):
-                keep_B = (~done_B).nonzero().squeeze(-1)
-                ids_B, live_B, done_B = ids_B[keep_B], live_B[keep_B], done_B[keep_B]
-                self._compact(keep_B)
-            logits_B_V = self._step(ids_B)
+            logits_S_V = self._step(self._split(ids_B, logits_S_V.shape[-1]))
         return self._collect(lengths_N, finished_N)
 
     def _room(self) -> int:
         """How many tokens can be sampled: what is asked for, within the model's context."""
         wanted, context = self.sampling.max_new_tokens, self.engine.context
-        return (
-            wanted
-            if context is None
-            else min(wanted, context - max(len(r.prompt_ids) for r in self.requests))
-        )
+        longest = max(len(request.prompt_ids) for request in self.requests)
+        return wanted if context is None else min(wanted, context - longest)
 
     def _prefill(self) -> Tensor:
-        """Run every prompt once, left-padded, then copy its state for each of its samples."""
+        """Run every prompt once, left-padded."""
         widths = [len(request.prompt_ids) for request in self.requests]
         width = max(widths)
         pad = self.engine.end_ids[0]
-        ids = torch.tensor(
-            [[pad] * (width - n) + list(r.prompt_ids) for r, n in zip(self.requests, widths, strict=True)]
-        )
-        mask = torch.tensor([[0] * (width - n) + [1] * n for n in widths])
-        ids_Q_T, mask_Q_T = ids.to(self.device), mask.to(self.device)
-        positions_Q_T = (mask_Q_T.cumsum(-1) - 1).clamp(min=0)
+        ids = [[pad] * (width - n) + list(r.prompt_ids) for r, n in zip(self.requests, widths, strict=True)]
+        mask_S_T = torch.tensor([[0] * (width - n) + [1] * n for n in widths], device=self.device)
+        positions_S_T = (mask_S_T.cumsum(-1) - 1).clamp(min=0)
+        self.mask_S_T = mask_S_T if min(widths) < width else None
+        self.positions_S = positions_S_T[:, -1]
         self.cache = DynamicCache(config=self.engine.model.config)
-        padded = min(widths) < width
         output = self.engine.model(
-            input_ids=ids_Q_T,
-            attention_mask=mask_Q_T if padded else None,
-            position_ids=positions_Q_T,
+            input_ids=torch.tensor(ids, device=self.device),
+            attention_mask=self.mask_S_T,
+            position_ids=positions_S_T,
             past_key_values=self.cache,
             use_cache=True,
             logits_to_keep=1,
         )
-        parents_B = torch.arange(len(widths), device=self.device).repeat_interleave(self.counts)
-        self.cache.batch_select_indices(parents_B)
-        make_roomy(self.cache, width + min(self.sampling.max_new_tokens, 256))
-        self.positions_B = positions_Q_T[parents_B, -1]
-        self.mask_B_T = mask_Q_T[parents_B] if padded else None
-        last_B_V: Tensor = output.logits[:, -1].float()[parents_B]
-        return last_B_V
+        make_roomy(self.cache, len(self.rows), width + min(self.sampling.max_new_tokens, 256))
+        logits_S_V: Tensor = output.logits[:, -1].float()
+        return logits_S_V
 
-    def _draw(self, logits_B_V: Tensor, live_B: Tensor, step: int) -> Tensor:
+    def _draw(self, logits_S_V: Tensor, live_B: Tensor, step: int) -> Tensor:
         """Draw one token per row and note its log-probability and the entropy it was drawn from."""
-        ids_B = draw(logits_B_V, uniform(self.seeds_B, step), self.sampling.temperature, self.sampling.top_p)
-        logprobs_B_V = logits_B_V.log_softmax(-1)
+        uniform_B = uniform(self.seeds_B, step)
+        ids_B = draw(logits_S_V, self.state_B, uniform_B, self.sampling.temperature, self.sampling.top_p)
+        logprobs_S_V = logits_S_V.log_softmax(-1)
+        # a token of probability 0 has log-probability -inf and adds nothing
+        entropies_S = -(logprobs_S_V.exp() * logprobs_S_V.clamp(min=-1e4)).sum(-1)
         self.ids_N_T[live_B, step] = ids_B
-        self.logprobs_N_T[live_B, step] = logprobs_B_V.gather(-1, ids_B[:, None]).squeeze(-1)
-        # xlogy-like: a token of probability 0 has log-probability -inf and adds nothing
-        self.entropies_N_T[live_B, step] = -(logprobs_B_V.exp() * logprobs_B_V.clamp(min=-1e4)).sum(-1)
+        self.logprobs_N_T[live_B, step] = logprobs_S_V[self.state_B, ids_B]
+        self.entropies_N_T[live_B, step] = entropies_S[self.state_B]
         return ids_B
 
     def _ending(self, ids_B: Tensor, live_B: Tensor, step: int) -> Tensor:
@@ -199,31 +189,57 @@ class _Decoding:
             ending_B |= self.stops.reached(self.ids_N_T, live_B, ids_B, step)
         return ending_B
 
-    def _compact(self, keep_B: Tensor) -> None:
-        self.cache.batch_select_indices(keep_B)
-        self.seeds_B, self.positions_B = self.seeds_B[keep_B], self.positions_B[keep_B]
-        if self.mask_B_T is not None:
-            self.mask_B_T = self.mask_B_T[keep_B]
+    def _split(self, ids_B: Tensor, vocabulary: int) -> Tensor:
+        """Give every distinct continuation a state of its own; returns the next token of each state."""
+        pairs_C: Tensor
+        pairs_C, self.state_B = torch.unique(self.state_B * vocabulary + ids_B, return_inverse=True)
+        parents_C, ids_C = pairs_C // vocabulary, pairs_C % vocabulary
+        states = len(self.positions_S)
+        if len(pairs_C) < COMPACT_BELOW * states:
+            self._select(parents_C)
+            return ids_C
+        # pairs are sorted by parent: the first child of a parent takes its place
+        first_C = torch.ones_like(parents_C, dtype=torch.bool)
+        first_C[1:] = parents_C[1:] != parents_C[:-1]
+        slots_C = torch.where(first_C, parents_C, states - 1 + (~first_C).cumsum(0))
+        if len(new_C := parents_C[~first_C]):
+            append_copies(self.cache, new_C, states)
+            self.positions_S = torch.cat([self.positions_S, self.positions_S[new_C]])
+            if self.mask_S_T is not None:
+                self.mask_S_T = torch.cat([self.mask_S_T, self.mask_S_T[new_C]])
+        self.state_B = slots_C[self.state_B]
+        # a state whose rows have all finished goes on with any token until the next compaction
+        ids_S = torch.zeros(len(self.positions_S), dtype=torch.long, device=self.device)
+        ids_S[slots_C] = ids_C
+        return ids_S
 
-    def _step(self, ids_B: Tensor) -> Tensor:
-        self.positions_B = self.positions_B + 1
-        if self.mask_B_T is not None:
-            self.mask_B_T = torch.nn.functional.pad(self.mask_B_T, (0, 1), value=1)
+    def _select(self, states_S: Tensor) -> None:
+        self.cache.batch_select_indices(states_S)
+        self.positions_S = self.positions_S[states_S]
+        if self.mask_S_T is not None:
+            self.mask_S_T = self.mask_S_T[states_S]
+
+    def _step(self, ids_S: Tensor) -> Tensor:
+        self.positions_S = self.positions_S + 1
+        if self.mask_S_T is not None:
+            self.mask_S_T = torch.nn.functional.pad(self.mask_S_T, (0, 1), value=1)
         output = self.engine.model(
-            input_ids=ids_B[:, None],
-            attention_mask=self.mask_B_T,
-            position_ids=self.positions_B[:, None],
+            input_ids=ids_S[:, None],
+            attention_mask=self.mask_S_T,
+            position_ids=self.positions_S[:, None],
             past_key_values=self.cache,
             use_cache=True,
         )
-        logits_B_V: Tensor = output.logits[:, -1].float()
-        return logits_B_V
+        logits_S_V: Tensor = output.logits[:, -1].float()
+        return logits_S_V
 
     def _collect(self, lengths_N: Tensor, finished_N: Tensor) -> list[tuple[_Row, Completion]]:
-        columns: tuple[list[Any], ...] = (
-            lengths_N.tolist(), finished_N.tolist(), self.ids_N_T.tolist(), self.logprobs_N_T.tolist(), self.entropies_N_T.tolist(),
-        )  # fmt: skip
+        longest = int(lengths_N.max())
+        ids_N_T = self.ids_N_T[:, :longest].tolist()
+        logprobs_N_T = self.logprobs_N_T[:, :longest].cpu().numpy()
+        entropies_N_T = self.entropies_N_T[:, :longest].cpu().numpy()
+        sizes = zip(lengths_N.tolist(), finished_N.tolist(), strict=True)
         return [
-            (row, Completion(*(tuple(islice(ids, n)), done, tuple(islice(lps, n)), tuple(islice(ents, n)))))
-            for row, n, done, ids, lps, ents in zip(self.rows, *columns, strict=True)
+            (row, Completion(tuple(ids_N_T[i][:n]), done, logprobs_N_T[i, :n], entropies_N_T[i, :n]))
+            for i, (row, (n, done)) in enumerate(zip(self.rows, sizes, strict=True))
         ]

@@ -30,25 +30,25 @@ def _shift_right(x: Tensor, bits: int) -> Tensor:
     return (x >> bits) & ((1 << (64 - bits)) - 1)
 
 
-def draw(logits_B_V: Tensor, uniform_B: Tensor, temperature: float, top_p: float) -> Tensor:
-    """The drawn token per row. Temperature 0 takes the most likely one.
+def draw(logits_S_V: Tensor, state_B: Tensor, uniform_B: Tensor, temperature: float, top_p: float) -> Tensor:
+    """The token drawn by each row from the distribution of its state. Temperature 0 takes the most likely one.
 
     With `top_p` below 1 only the smallest set of most likely tokens whose mass reaches it can be drawn; the
     most likely one always can.
     """
     if temperature == 0:
-        return logits_B_V.argmax(-1)
-    probs_B_V = (logits_B_V / temperature).softmax(-1)
+        return logits_S_V.argmax(-1)[state_B]
+    probs_S_V = (logits_S_V / temperature).softmax(-1)
     if top_p >= 1:
-        return _invert(probs_B_V, uniform_B)
-    sorted_B_V, order_B_V = probs_B_V.sort(-1, descending=True)
-    outside_B_V = sorted_B_V.cumsum(-1) - sorted_B_V >= top_p
-    index_B = _invert(sorted_B_V.masked_fill(outside_B_V, 0.0), uniform_B)
-    return order_B_V.gather(-1, index_B[:, None]).squeeze(-1)
+        return _invert(probs_S_V, state_B, uniform_B)
+    sorted_S_V, order_S_V = probs_S_V.sort(-1, descending=True)
+    outside_S_V = sorted_S_V.cumsum(-1) - sorted_S_V >= top_p
+    index_B = _invert(sorted_S_V.masked_fill(outside_S_V, 0.0), state_B, uniform_B)
+    return order_S_V[state_B, index_B]
 
 
-def _invert(weights_B_V: Tensor, uniform_B: Tensor) -> Tensor:
+def _invert(weights_S_V: Tensor, state_B: Tensor, uniform_B: Tensor) -> Tensor:
     """The first index at which the running sum exceeds the row's share of the total; never one of weight 0."""
-    running_B_V = weights_B_V.cumsum(-1, dtype=torch.float64)
-    wanted_B = uniform_B * running_B_V[:, -1]
-    return (running_B_V > wanted_B[:, None]).to(torch.int8).argmax(-1)
+    running_S_V = weights_S_V.cumsum(-1, dtype=torch.float64)
+    wanted_B = uniform_B * running_S_V[state_B, -1]
+    return (running_S_V[state_B] > wanted_B[:, None]).to(torch.int8).argmax(-1)

@@ -68,20 +68,12 @@ class Encoder:
             return None
         kept = tuple(sampled[: offsets.first_token(value_start)])
         unchanged = decode(self._tokenizer, kept)
-        for encode_rest in (self._alone, self._in_context):
-            ids = kept + encode_rest(text, len(unchanged))
+        rest = text[len(unchanged) :]
+        for encode in (self._ids, self._ids_inside):
+            ids = kept + encode(rest)
             if decode(self._tokenizer, ids) == text:
                 return ids
         return None
-
-    def _alone(self, text: str, start: int) -> tuple[int, ...]:
-        return self._ids(text[start:])
-
-    def _in_context(self, text: str, start: int) -> tuple[int, ...]:
-        """For tokenizers that mark the start of a string: a rest encoded alone begins with a space there."""
-        ids = self._ids(text)
-        offsets = TokenOffsets(self._tokenizer, ids, self._pieces)
-        return ids[offsets.token_at(start) :] if offsets.text == text else ()
 
     def _anew(self, text: str) -> tuple[int, ...]:
         ids = self._ids(text)
@@ -94,3 +86,7 @@ class Encoder:
 
     def _ids(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _ids_inside(self, text: str) -> tuple[int, ...]:
+        """The ids of `text` inside a string, for tokenizers that put a space before the first word of one."""
+        return self._ids("\n" + text)[len(self._ids("\n")) :]

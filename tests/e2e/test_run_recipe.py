@@ -1,0 +1,106 @@
+"""A whole recipe through the command line, small: every stage, resumed, refused, started over."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from calibsft.responses.formats import FORMATS
+
+SMALL = (
+    "base.steps=300", "base.warmup_steps=20", "questions.limit=60", "rollout.samples=20", "rollout.shard_questions=20",
+    "sft.steps=12", "sft.batch_size=16", "sft.micro_batch_size=16", "targets.redraws=1",
+    "eval.limit=15", "eval.samples=3",
+)  # fmt: skip
+STAGES = ["base", "rollout", "verify", "build", "sft", "eval-base", "eval-calibsft", "report"]
+
+
+def run(out: Path, *changes: str, fresh: bool = False, status: int = 0) -> tuple[str, str]:
+    settings = [word for setting in (*SMALL, *changes) for word in ("--set", setting)]
+    command = [
+        sys.executable,
+        "-m",
+        "calibsft",
+        "run",
+        "tiny",
+        "--out",
+        str(out),
+        *settings,
+        *(["--fresh"] if fresh else []),
+    ]
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == status, done.stderr
+    return done.stdout, done.stderr
+
+
+def skipped(stderr: str) -> list[str]:
+    return re.findall(r"^(\S+): done before, skipped", stderr, re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
+    out = tmp_path_factory.mktemp("runs") / "small"
+    return out, *run(out)
+
+
+def test_a_run_leaves_every_stage_complete_and_a_report(finished: tuple[Path, str, str]) -> None:
+    out, stdout, stderr = finished
+    for stage in STAGES:
+        manifest = json.loads((out / stage / "manifest.json").read_text())
+        assert manifest["stage"] == stage and manifest["wall_seconds"] >= 0
+        assert (out / stage / "recipe.resolved.yaml").is_file()
+    assert f"report: {out / 'report' / 'report.html'}" in stdout
+    assert "CalibSFT" in stdout and "kept" in stderr
+    page = (out / "report" / "report.html").read_text()
+    assert "Base" in page and "CalibSFT" in page and "<script" not in page
+    assert len(list((out / "report" / "figures").glob("*.svg"))) == 3
+
+
+def test_the_training_set_is_balanced_and_every_row_says_its_target(finished: tuple[Path, str, str]) -> None:
+    out, _, _ = finished
+    table = pl.read_parquet(out / "build" / "sft.parquet")
+    assert table["target"].value_counts()["count"].n_unique() == 1
+    written = table["response"].str.extract(r"<confidence>(.*)</confidence>").to_list()
+    exact = [Fraction(*pair) for pair in table.select("target_numerator", "target_denominator").iter_rows()]
+    assert written == [FORMATS["probability"].render(target) for target in exact]
+    rollouts = pl.read_parquet(out / "rollout" / "part-*.parquet").select("question_id", "sample", "response")
+    joined = table.join(rollouts, on=("question_id", "sample"), suffix="_sampled")
+    unchanged = r"^(.*)<confidence>"
+    assert (
+        joined["response"].str.extract(unchanged) == joined["response_sampled"].str.extract(unchanged)
+    ).all()
+
+
+def test_evaluation_rows_and_metrics_agree(finished: tuple[Path, str, str]) -> None:
+    out, _, _ = finished
+    for stage in ("eval-base", "eval-calibsft"):
+        rows = pl.read_parquet(out / stage / "rows.parquet")
+        metrics = json.loads((out / stage / "metrics.json").read_text())
+        assert metrics["overall"]["n"] == len(rows) == 6 * 15 * 3
+        assert metrics["overall"]["pass@1"] == pytest.approx(rows["correct"].mean())
+        assert set(metrics["datasets"]) == set(rows["dataset"])
+
+
+def test_a_second_run_skips_everything(finished: tuple[Path, str, str]) -> None:
+    out, first, _ = finished
+    stdout, stderr = run(out)
+    assert skipped(stderr) == STAGES
+    assert stdout == first
+
+
+def test_a_changed_setting_is_refused_by_name_and_redone_with_fresh(finished: tuple[Path, str, str]) -> None:
+    out, _, _ = finished
+    before = json.loads((out / "rollout" / "manifest.json").read_text())
+    _, stderr = run(out, "targets.mix=0.25", status=2)
+    assert "targets.mix was 0.5 and is now 0.25" in stderr and "--fresh" in stderr
+    assert "Traceback" not in stderr
+    _, stderr = run(out, "targets.mix=0.25", fresh=True)
+    assert skipped(stderr) == ["base", "rollout", "verify", "eval-base"]
+    assert json.loads((out / "rollout" / "manifest.json").read_text()) == before

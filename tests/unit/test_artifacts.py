@@ -1,0 +1,301 @@
+"""Stage folders: atomic writes, manifests, and what a rerun accepts."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import polars as pl
+import pytest
+
+from calibsft.artifacts import (
+    MANIFEST,
+    SETTINGS,
+    StageFolder,
+    file_hash,
+    flatten,
+    read_manifest,
+    shard_name,
+    shards,
+    write_atomic,
+    write_json,
+    write_parquet,
+    write_text,
+)
+from calibsft.errors import InputError
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def stage(
+    path: Path, settings: dict[str, Any] | None = None, inputs: dict[str, str] | None = None
+) -> StageFolder:
+    return StageFolder(path, "build", settings or {"seed": 0}, inputs or {})
+
+
+def finished(path: Path, text: str = "data") -> StageFolder:
+    folder = stage(path)
+    folder.begin()
+    write_text(path / "data.txt", text)
+    folder.finish()
+    return folder
+
+
+def test_a_file_appears_whole(tmp_path: Path) -> None:
+    write_text(tmp_path / "deep" / "a.txt", "Grüße")
+    assert (tmp_path / "deep" / "a.txt").read_bytes() == "Grüße".encode()
+    assert names(tmp_path / "deep") == ["a.txt"]
+
+
+def test_json_and_parquet_can_be_read_back(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"ü": [1, None]})
+    write_parquet(tmp_path / "a.parquet", pl.DataFrame({"x": [1]}))
+    assert json.loads((tmp_path / "a.json").read_text(encoding="utf-8")) == {"ü": [1, None]}
+    assert pl.read_parquet(tmp_path / "a.parquet")["x"].to_list() == [1]
+
+
+@pytest.mark.parametrize("failure", [ValueError, OSError, KeyboardInterrupt])
+def test_a_writer_that_fails_half_way_leaves_the_old_file(
+    tmp_path: Path, failure: type[BaseException]
+) -> None:
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+
+    def half(partial: Path) -> None:
+        partial.write_text("ne")
+        raise failure
+
+    with pytest.raises(failure):
+        write_atomic(path, half)
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["a.txt"]
+
+
+def test_the_final_name_is_not_touched_before_the_content_is_complete(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+
+    def write(partial: Path) -> None:
+        partial.write_text("new")
+        assert path.read_text() == "old"
+
+    write_atomic(path, write)
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize("kind", ["text", "parquet"])
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, kind: str) -> None:
+    """A limit on file size stands in for the full disk: both end in a failing write."""
+    program = """
+        import resource, signal, sys
+        from pathlib import Path
+        import polars as pl
+        from calibsft.artifacts import write_parquet, write_text
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        path, kind = Path(sys.argv[1]), sys.argv[2]
+        try:
+            if kind == "text":
+                write_text(path, "new" * 10_000)
+            else:
+                write_parquet(path, pl.DataFrame({"x": [str(i) * 9 for i in range(10_000)]}))
+        except Exception as error:
+            print(type(error).__name__)
+        """
+    path = tmp_path / "a.bin"
+    path.write_text("old")
+    done = subprocess.run(
+        [sys.executable, "-c", dedent(program), str(path), kind],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.stdout.strip().endswith("Error"), done.stderr
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["a.bin"]
+
+
+def test_flatten_makes_dotted_keys() -> None:
+    nested = {"a": 1, "b": {"c": [2], "d": {"e": None}}, "f": {}}
+    assert flatten(nested) == {"a": 1, "b.c": [2], "b.d.e": None}
+
+
+def test_shards_are_read_in_order_and_nothing_else_is(tmp_path: Path) -> None:
+    for name in (shard_name(10), shard_name(2), "questions.parquet", shard_name(3) + ".partial"):
+        (tmp_path / name).touch()
+    assert [path.name for path in shards(tmp_path)] == ["part-00002.parquet", "part-00010.parquet"]
+
+
+def test_the_manifest_comes_last_and_means_complete(tmp_path: Path) -> None:
+    folder = stage(tmp_path / "s")
+    assert not folder.complete
+    folder.begin()
+    assert not folder.complete and names(tmp_path / "s") == [SETTINGS]
+    write_text(folder.path / "a.txt", "x")
+    folder.finish(rows=3)
+    manifest = folder.manifest()
+    assert folder.complete and manifest["rows"] == 3 and manifest["resumed"] is False
+    assert manifest["files"] == {"a.txt": file_hash(folder.path / "a.txt")}
+    assert manifest["bytes"] == {"a.txt": 1}
+
+
+def test_the_content_hash_follows_the_data_and_nothing_else(tmp_path: Path) -> None:
+    first = finished(tmp_path / "a").manifest()["content_hash"]
+    other = stage(tmp_path / "b", {"seed": 9})
+    other.begin()
+    write_text(other.path / "data.txt", "data")
+    write_text(other.path / "metrics.jsonl", "a log")
+    write_text(other.path / "checkpoints" / "x", "scratch")
+    other.finish(note=1)
+    assert other.manifest()["content_hash"] == first
+    assert finished(tmp_path / "c", "other").manifest()["content_hash"] != first
+
+
+def test_a_parent_folder_called_checkpoints_hides_nothing(tmp_path: Path) -> None:
+    folder = finished(tmp_path / "checkpoints" / "run")
+    assert list(folder.manifest()["files"]) == ["data.txt"]
+
+
+def test_an_unfinished_stage_has_no_manifest_to_read(tmp_path: Path) -> None:
+    stage(tmp_path / "s").begin()
+    with pytest.raises(InputError, match="not a finished stage; run the stage to its end first"):
+        read_manifest(tmp_path / "s")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[1]", "null", "\udcff"])
+def test_a_damaged_manifest_is_refused(tmp_path: Path, content: str) -> None:
+    finished(tmp_path)
+    (tmp_path / MANIFEST).write_bytes(content.encode("utf-8", "surrogateescape"))
+    with pytest.raises(InputError, match="not a manifest; remove"):
+        read_manifest(tmp_path)
+
+
+def test_a_manifest_of_another_schema_is_refused_even_when_its_files_are_gone(tmp_path: Path) -> None:
+    manifest = finished(tmp_path).manifest()
+    write_json(tmp_path / MANIFEST, manifest | {"schema_version": 99})
+    (tmp_path / "data.txt").unlink()
+    with pytest.raises(InputError, match="schema version 99 is not 1; use the calibsft that wrote it"):
+        read_manifest(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "missing"])
+def test_a_file_that_is_not_as_the_manifest_says_is_refused(tmp_path: Path, damage: str) -> None:
+    finished(tmp_path)
+    if damage == "missing":
+        (tmp_path / "data.txt").unlink()
+    else:
+        (tmp_path / "data.txt").write_text("dat")
+    with pytest.raises(InputError, match=r"data\.txt: missing or not as the manifest describes it"):
+        read_manifest(tmp_path)
+
+
+def test_a_foreign_folder_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    folder = stage(tmp_path)
+    folder.discard()
+    with pytest.raises(
+        InputError, match="not empty and not a stage of calibsft; choose another one with --out"
+    ):
+        folder.begin()
+    assert names(tmp_path) == ["thesis.tex"]
+
+
+def test_a_foreign_file_of_the_settings_name_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / SETTINGS).write_text("name: mine\n")
+    (tmp_path / "thesis.tex").write_text("years of work")
+    folder = stage(tmp_path)
+    for act in (folder.discard, folder.difference, folder.begin):
+        with pytest.raises(InputError, match="not a settings file of calibsft, or damaged"):
+            act()
+    assert names(tmp_path) == [SETTINGS, "thesis.tex"]
+
+
+def test_the_folder_of_another_stage_is_refused_and_never_discarded(tmp_path: Path) -> None:
+    finished(tmp_path)
+    other = StageFolder(tmp_path, "rollout", {"seed": 1})
+    other.discard()
+    with pytest.raises(InputError, match="the folder holds stage 'build', not 'rollout'"):
+        other.check_unchanged()
+    assert (tmp_path / "data.txt").is_file()
+
+
+def test_an_empty_folder_may_be_used(tmp_path: Path) -> None:
+    stage(tmp_path).begin()
+    assert names(tmp_path) == [SETTINGS]
+
+
+def test_a_path_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("mine")
+    with pytest.raises(InputError, match="cannot be made a folder"):
+        stage(path).begin()
+    assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    "settings, inputs, said",
+    [
+        ({"seed": 1, "sft": {"steps": 3, "lr": 1e-6}}, {"pool": "h"}, "seed was 0 and is now 1"),
+        ({"seed": 0, "sft": {"steps": 4, "lr": 1e-6}}, {"pool": "h"}, "sft.steps was 3 and is now 4"),
+        ({"seed": 0, "sft": {"steps": 3}}, {"pool": "h"}, "sft.lr was 1e-06 and is now None"),
+        ({"seed": 0, "sft": {"steps": 3, "lr": 1e-6}}, {"pool": "i"}, "its input 'pool' has changed"),
+        ({"seed": 0, "sft": {"steps": 3, "lr": 1e-6}}, {}, "its input 'pool' has changed"),
+        ({"seed": 0, "sft": {"steps": 3, "lr": 1e-6}}, {"pool": "h"}, None),
+    ],
+)
+def test_a_changed_setting_or_input_is_refused_by_name(
+    tmp_path: Path, settings: dict[str, Any], inputs: dict[str, str], said: str | None
+) -> None:
+    first = stage(tmp_path, {"seed": 0, "sft": {"steps": 3, "lr": 1e-6}}, {"pool": "h"})
+    first.begin()
+    write_text(tmp_path / "part-00000.parquet", "work")
+    again = stage(tmp_path, settings)
+    again.inputs = inputs
+    assert again.difference() == said
+    if said:
+        with pytest.raises(InputError, match="start this stage over with --fresh"):
+            again.begin()
+        assert (tmp_path / "part-00000.parquet").read_text() == "work"
+    else:
+        again.begin()
+        again.finish()
+        assert again.manifest()["resumed"] is True
+
+
+def test_tuples_are_the_lists_they_become_in_a_file(tmp_path: Path) -> None:
+    stage(tmp_path, {"stop": ["a"]}).begin()
+    write_text(tmp_path / "x", "work")
+    assert stage(tmp_path, {"stop": ("a",)}).difference() is None
+
+
+def test_a_folder_without_any_work_may_be_taken_up_under_other_settings(tmp_path: Path) -> None:
+    """Else an attempt that failed on bad input would block the corrected one."""
+    stage(tmp_path, {"min_group": 99}).begin()
+    again = stage(tmp_path, {"min_group": 1})
+    again.begin()
+    assert "min_group: 1" in (tmp_path / SETTINGS).read_text()
+
+
+def test_what_a_kill_while_writing_the_settings_left_is_no_foreign_folder(tmp_path: Path) -> None:
+    (tmp_path / f"{SETTINGS}.partial").write_text("stag")
+    stage(tmp_path).begin()
+    assert names(tmp_path) == [SETTINGS]
+
+
+def test_leftovers_of_a_kill_are_removed_when_work_goes_on(tmp_path: Path) -> None:
+    stage(tmp_path).begin()
+    (tmp_path / "part-00000.parquet.partial").write_text("torn")
+    (tmp_path / "part-00001.parquet").write_text("whole")
+    for folder in ("model.partial", "rollouts"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "part-00000.parquet.partial").write_text("torn")
+    stage(tmp_path).begin()
+    assert names(tmp_path) == ["part-00001.parquet", SETTINGS, "rollouts"]
+    assert names(tmp_path / "rollouts") == []
+
+
+def test_discarding_removes_the_stage(tmp_path: Path) -> None:
+    finished(tmp_path / "s").discard()
+    assert not (tmp_path / "s").exists()

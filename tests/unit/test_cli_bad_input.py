@@ -1,0 +1,463 @@
+"""Bad input at the command line: exit code 2, one sentence that names file, row and remedy, nothing destroyed."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from calibsft.cli import app as frame
+from calibsft.cli import main
+from calibsft.recipe import load_recipe
+from calibsft.responses.parse import render
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    code: int
+    out: str
+    err: str
+
+
+Calibsft = Callable[..., Outcome]
+
+
+@pytest.fixture
+def calibsft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Calibsft:
+    """The command, run in process inside an empty folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["calibsft", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        shown = capsys.readouterr()
+        return Outcome(int(end.value.code or 0), shown.out, shown.err)
+
+    return run
+
+
+@pytest.fixture
+def refused(calibsft: Calibsft) -> Callable[..., str]:
+    """Run a command that must be refused with one printable sentence; returns the sentence."""
+
+    def run(*arguments: str) -> str:
+        found = calibsft(*arguments)
+        assert found.code == 2, found
+        assert found.out == ""
+        assert "Traceback" not in found.err and "unexpected" not in found.err
+        line = found.err.removesuffix("\n")
+        assert line.startswith("calibsft: ") and line.isprintable(), repr(found.err)
+        return line.removeprefix("calibsft: ")
+
+    return run
+
+
+Refused = Callable[..., str]
+
+
+def pool(marks: dict[str, str] | None = None) -> list[Row]:
+    return [
+        {
+            "question_id": name,
+            "question": f"{name}?",
+            "sample": sample,
+            "response": render("t", "a", "0.50"),
+            "correct": mark == "R",
+        }
+        for name, outcomes in (marks or {"q1": "RRW", "q2": "RWW"}).items()
+        for sample, mark in enumerate(outcomes)
+    ]
+
+
+def jsonl(rows: list[Row], name: str = "pool.jsonl") -> str:
+    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return name
+
+
+def test_a_missing_pool(refused: Refused) -> None:
+    assert refused("build", "none.csv", "--out", "o").startswith("none.csv: no such file; give a .csv")
+
+
+def test_a_missing_column_names_the_nearest(refused: Refused) -> None:
+    rows = [{("responses" if key == "response" else key): v for key, v in row.items()} for row in pool()]
+    said = refused("build", jsonl(rows), "--out", "o")
+    assert "pool.jsonl: column 'response' is missing (there is 'responses': rename it)" in said
+
+
+def test_an_unknown_extension(refused: Refused) -> None:
+    Path("pool.txt").write_text("x")
+    assert "unknown file type '.txt'; use .csv" in refused("build", "pool.txt", "--out", "o")
+
+
+def test_a_broken_line(refused: Refused) -> None:
+    with Path(jsonl(pool())).open("a") as out:
+        out.write('{"question_id": "q2", "resp\n')
+    assert refused("build", "pool.jsonl", "--out", "o").startswith(
+        "pool.jsonl, row 7: not a JSON object; write"
+    )
+
+
+@pytest.mark.parametrize("name", ["pool.csv", "pool.jsonl", "pool.parquet"])
+def test_an_empty_file(refused: Refused, name: str) -> None:
+    Path(name).touch()
+    assert refused("build", name, "--out", "o").startswith(f"{name}: the file is empty; write")
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        ({"correct": "maybe"}, "row 2: correct 'maybe' is neither true nor false (1 such rows); write true or false"),
+        ({"correct": None}, "row 2: 'correct' is empty (1 such rows); fill it or remove the row"),
+        ({"question_id": None}, "row 2: 'question_id' is empty"),
+        ({"question": None}, "row 2: 'question' is empty"),
+        ({"question": "other?"}, "row 1: question_id 'q1' stands for different questions; give every question its own"),
+        ({"sample": None}, "row 2: 'sample' is empty"),
+        ({"sample": "b"}, "row 2: sample 'b' is not a whole number (1 such rows); number the samples"),
+        ({"sample": 0}, "row 1: question 'q1' has more than one row with sample 0; number the samples"),
+        ({"question_id": "q3", "question": "q3?"}, "row 2: question 'q3' has a single rollout, which gives no success"),
+        ({"finished": "perhaps"}, "row 2: finished 'perhaps' is neither true nor false"),
+        ({"correct": "\x1b]0;owned\x07\x1b[2J"}, r"row 2: correct '\x1b]0;owned\x07\x1b[2J' is neither"),
+        ({"question_id": "\x1b[31mq", "question": "x"}, r"row 2: question '\x1b[31mq' has a single rollout"),
+    ],
+)  # fmt: skip
+def test_a_bad_row_is_named(refused: Refused, change: Row, said: str) -> None:
+    rows = pool()
+    if "finished" in change:
+        rows = [row | {"finished": "yes"} for row in rows]
+    if isinstance(change.get("correct"), str):
+        rows = [row | {"correct": "yes"} for row in rows]
+    rows[1] |= change
+    message = refused("build", jsonl(rows), "--out", "o")
+    assert message.startswith("pool.jsonl, ") and said in message
+    assert not Path("o").exists()
+
+
+def test_token_ids_that_are_none(refused: Refused) -> None:
+    rows = [row | {"token_ids": "a b c"} for row in pool()]
+    assert "column 'token_ids' holds something else than lists" in refused("build", jsonl(rows), "--out", "o")
+
+
+def test_control_characters_in_column_names_do_not_reach_the_terminal(refused: Refused) -> None:
+    rows = [{"\x1b[2Jresponse\x07": 1, "question_id": 1, "question": 1, "correct": 1}]
+    assert "column 'response' is missing" in refused("build", jsonl(rows), "--out", "o")
+
+
+def test_an_unknown_format(refused: Refused) -> None:
+    said = refused("build", jsonl(pool()), "--out", "o", "--format", "probabilty")
+    assert said.startswith("unknown confidence format 'probabilty'; did you mean 'probability'?")
+
+
+def test_an_unknown_target(refused: Refused) -> None:
+    said = refused("build", jsonl(pool()), "--out", "o", "--target", "csf")
+    assert said.startswith("unknown target 'csf'; did you mean 'csft'?")
+
+
+@pytest.mark.parametrize("mark, word, remedy", [("R", "correct", "harder"), ("W", "incorrect", "easier")])
+def test_a_pool_with_one_outcome_has_nothing_to_teach(
+    refused: Refused, mark: str, word: str, remedy: str
+) -> None:
+    said = refused("build", jsonl(pool({"q1": mark * 3, "q2": mark * 2})), "--out", "o")
+    assert f"pool.jsonl: every one of the 5 responses is {word}" in said and f"add {remedy} questions" in said
+
+
+def test_unfinished_correct_responses_do_not_make_a_pool_useful(refused: Refused) -> None:
+    rows = [row | {"finished": not row["correct"]} for row in pool()]
+    assert "every one of the 6 responses is incorrect" in refused("build", jsonl(rows), "--out", "o")
+
+
+def test_no_well_formed_response(refused: Refused) -> None:
+    rows = [row | {"response": "forty-two"} for row in pool()]
+    said = refused("build", jsonl(rows), "--out", "o")
+    assert "none of the 6 responses is well formed (missing_think_end: 6); check --format" in said
+
+
+@pytest.mark.parametrize("value", ["1.5", "-0.1", "nan", "inf"])
+def test_lambda_out_of_range(refused: Refused, value: str) -> None:
+    assert refused("build", jsonl(pool()), "--out", "o", "--lambda", value).startswith(
+        f"build: mix = {value}"
+    )
+
+
+def test_lambda_that_is_no_number(refused: Refused) -> None:
+    assert "'--mix' / '--lambda'" in refused("build", jsonl(pool()), "--out", "o", "--lambda", "half")
+
+
+def test_a_minimum_that_no_group_reaches_can_be_corrected_in_the_same_folder(
+    refused: Refused, calibsft: Calibsft
+) -> None:
+    said = refused("build", jsonl(pool()), "--out", "o", "--min-group", "9")
+    assert said == "no target group has 9 responses (the largest has 2); lower --min-group or add rollouts"
+    assert calibsft("build", "pool.jsonl", "--out", "o", "--min-group", "2").code == 0
+
+
+def test_a_rollout_folder_without_verdicts(refused: Refused) -> None:
+    Path("rollouts").mkdir()
+    assert "needs its verdicts; add --verdicts" in refused("build", "rollouts", "--out", "o")
+
+
+def test_a_folder_that_is_no_finished_stage(refused: Refused) -> None:
+    Path("rollouts").mkdir()
+    said = refused("build", "rollouts", "--verdicts", "rollouts", "--out", "o")
+    assert said.startswith("rollouts: no manifest.json, so this is not a finished stage; run the stage")
+    assert refused("verify", "rollouts", "--out", "o") == said
+
+
+def test_verdicts_on_other_rollouts(refused: Refused) -> None:
+    from calibsft.artifacts import StageFolder, write_text
+
+    for name, stage, inputs in (
+        ("rollouts", "rollout", {}), ("verdicts", "verify", {"rollout": "0123"}),
+    ):  # fmt: skip
+        folder = StageFolder(Path(name), stage, {}, inputs)
+        folder.begin()
+        write_text(folder.path / "part-00000.parquet", "")
+        folder.finish()
+    said = refused("build", "rollouts", "--verdicts", "verdicts", "--out", "o")
+    assert said.startswith(
+        "verdicts: these are not verdicts on the rollouts in rollouts; run calibsft verify"
+    )
+
+
+def test_a_foreign_folder_is_left_alone_even_with_fresh(refused: Refused) -> None:
+    Path("o").mkdir()
+    Path("o/thesis.tex").write_text("years of work")
+    for option in ((), ("--fresh",)):
+        said = refused("build", jsonl(pool()), "--out", "o", *option)
+        assert said == "o: the folder is not empty and not a stage of calibsft; choose another one with --out"
+    assert [path.name for path in Path("o").iterdir()] == ["thesis.tex"]
+
+
+def test_a_file_in_place_of_the_folder_is_left_alone(refused: Refused) -> None:
+    Path("o").write_text("mine")
+    assert "o: cannot be made a folder" in refused("build", jsonl(pool()), "--out", "o")
+    assert Path("o").read_text() == "mine"
+
+
+def test_a_changed_setting_is_refused_by_name_and_allowed_with_fresh(
+    refused: Refused, calibsft: Calibsft
+) -> None:
+    assert calibsft("build", jsonl(pool()), "--out", "o").code == 0
+    before = Path("o/sft.parquet").read_bytes()
+    said = refused("build", "pool.jsonl", "--out", "o", "--lambda", "0.25")
+    assert said.startswith(
+        "o: targets.mix was 0.5 and is now 0.25; choose another folder with --out, or start"
+    )
+    assert Path("o/sft.parquet").read_bytes() == before
+    assert calibsft("build", "pool.jsonl", "--out", "o", "--lambda", "0.25", "--fresh").code == 0
+    assert Path("o/sft.parquet").read_bytes() != before
+
+
+def test_a_changed_pool_is_refused(refused: Refused, calibsft: Calibsft) -> None:
+    assert calibsft("build", jsonl(pool()), "--out", "o").code == 0
+    jsonl(pool({"q1": "RRW", "q2": "RRW"}))
+    assert "its input 'pool' has changed" in refused("build", "pool.jsonl", "--out", "o")
+
+
+def test_fresh_does_not_delete_another_stage(refused: Refused) -> None:
+    from calibsft.artifacts import StageFolder
+
+    folder = StageFolder(Path("o"), "rollout", {"seed": 3})
+    folder.begin()
+    Path("o/part-00000.parquet").write_text("hours of sampling")
+    said = refused("build", jsonl(pool()), "--out", "o", "--fresh")
+    assert said.startswith("o: the folder holds stage 'rollout', not 'build'")
+    assert Path("o/part-00000.parquet").read_text() == "hours of sampling"
+
+
+def test_a_finished_stage_is_skipped(calibsft: Calibsft) -> None:
+    assert calibsft("build", jsonl(pool()), "--out", "o").code == 0
+    again = calibsft("build", "pool.jsonl", "--out", "o", "--json")
+    assert again.code == 0 and again.err == "build: done before, skipped (o)\n"
+    assert json.loads(again.out)["responses"] == 6
+
+
+def test_a_finished_stage_that_lost_a_file_is_not_skipped(refused: Refused, calibsft: Calibsft) -> None:
+    assert calibsft("build", jsonl(pool()), "--out", "o").code == 0
+    Path("o/sft.parquet").write_bytes(Path("o/sft.parquet").read_bytes()[:-1])
+    said = refused("build", "pool.jsonl", "--out", "o")
+    assert said.startswith("o/sft.parquet: missing or not as the manifest describes it; remove o and rerun")
+
+
+@pytest.mark.parametrize(
+    "override, said",
+    [
+        ("rollout.sampels=8", "unknown key 'rollout.sampels'; did you mean 'rollout.samples'?"),
+        ("sft.steps=0", "sft.steps = 0: input should be greater than or equal to 1; correct that key"),
+        ("sft.steps", "--set sft.steps: write it as key=value, for example --set rollout.samples=8"),
+        ("sft.steps=[", "--set sft.steps=[: not a valid value"),
+    ],
+)
+def test_a_bad_override(refused: Refused, override: str, said: str) -> None:
+    assert said in refused("run", "tiny", "--dry-run", "--set", override)
+
+
+def test_a_recipe_that_is_not_yaml(refused: Refused) -> None:
+    Path("mine.yaml").write_text("sft:\n  steps: {\n")
+    assert refused("run", "mine.yaml", "--dry-run").startswith("mine.yaml, line 3: not valid YAML")
+
+
+def test_an_unknown_recipe(refused: Refused) -> None:
+    assert refused("run", "tinny").startswith("no recipe is called 'tinny'; did you mean 'tiny'?")
+
+
+def test_seeds_and_out_do_not_go_together(refused: Refused) -> None:
+    assert "leave one of them out" in refused("run", "tiny", "--seeds", "0,1", "--out", "o")
+
+
+def test_seeds_that_are_no_numbers(refused: Refused) -> None:
+    assert "seed = 'x': input should be a valid integer" in refused(
+        "run", "tiny", "--seeds", "0,x", "--dry-run"
+    )
+
+
+def test_a_dry_run_prints_a_recipe_that_loads_to_the_same_and_makes_nothing(calibsft: Calibsft) -> None:
+    found = calibsft("run", "tiny", "--dry-run", "--set", "sft.lora.rank=4", "--set", "seed=7")
+    assert found.code == 0 and list(Path().iterdir()) == []
+    assert "stages: base, rollout, verify, build, sft" in found.err
+    Path("printed.yaml").write_text(found.out)
+    assert load_recipe("printed.yaml") == load_recipe("tiny", ["sft.lora.rank=4", "seed=7"])
+    assert yaml.safe_load(found.out)["sft"]["lora"]["rank"] == 4
+
+
+def scores(*cells: str, header: str = "confidence,correct") -> str:
+    Path("s.csv").write_text("\n".join([header, *cells]) + "\n", encoding="utf-8")
+    return "s.csv"
+
+
+@pytest.mark.parametrize(
+    "cell, shown",
+    [
+        ("nan", "'nan'"),
+        ("1.5", "'1.5'"),
+        ("-0.1", "'-0.1'"),
+        ("inf", "'inf'"),
+        ("", "''"),
+        ("high", "'high'"),
+        ("٠.٥", "'٠.٥'"),
+    ],
+)
+def test_score_refuses_what_is_no_probability(refused: Refused, cell: str, shown: str) -> None:
+    said = refused("score", scores("0.5,1", f"{cell},0"))
+    assert said.lower() == (
+        f"s.csv, row 2: confidence {shown} is not a number in [0, 1]; run with --malformed drop to skip such rows"
+        " (1 found)"
+    )
+
+
+def test_score_without_its_column(refused: Refused) -> None:
+    said = refused("score", scores("0.5,1", header="confidences,correct"))
+    assert said == (
+        "s.csv: column 'confidence' is missing (there is 'confidences': rename it); the file needs confidence, correct"
+        " and has confidences, correct"
+    )
+
+
+def test_score_with_an_unknown_policy(refused: Refused) -> None:
+    said = refused("score", scores("0.5,1"), "--malformed", "dropp")
+    assert "did you mean 'drop'?" in said
+
+
+def test_score_prints_json_and_nothing_else(calibsft: Calibsft) -> None:
+    found = calibsft("score", scores("0.5,1", "nan,0", "0.2,0"), "--malformed", "drop", "--json")
+    assert found.code == 0 and found.err == ""
+    parsed = json.loads(found.out, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert parsed["overall"]["n"] == 2 and parsed["dropped"] == 1
+
+
+def test_names_of_datasets_reach_the_terminal_without_control_characters(calibsft: Calibsft) -> None:
+    found = calibsft("score", scores("0.5,1,\x1b[2Ja", "0.4,0,b", header="confidence,correct,dataset"))
+    assert found.code == 0 and "\x1b" not in found.out and "[2Ja" in found.out
+
+
+def test_sft_without_its_training_set(refused: Refused) -> None:
+    said = refused("sft", "--model", "m", "--data", "none.parquet", "--out", "o")
+    assert said == "none.parquet: no such training set; make one with calibsft build"
+    Path("folder").mkdir()
+    said = refused("sft", "--model", "m", "--data", "folder", "--out", "o")
+    assert said.startswith("folder/sft.parquet: no such training set")
+
+
+def test_sft_with_an_unknown_setting(refused: Refused) -> None:
+    said = refused("sft", "--model", "m", "--data", "x", "--out", "o", "--set", "step=3")
+    assert said == "sft: unknown key 'step'; did you mean 'steps'?"
+
+
+def test_rollout_without_its_questions(refused: Refused) -> None:
+    said = refused("rollout", "--model", "m", "--questions", "none.csv", "--out", "o")
+    assert said.startswith("none.csv: no such file")
+
+
+def test_rollout_with_a_repeated_question(refused: Refused) -> None:
+    Path("q.csv").write_text("question_id,question,gold\n1,a,1\n1,b,2\n")
+    said = refused("rollout", "--model", "m", "--questions", "q.csv", "--out", "o")
+    assert said.startswith("q.csv, row 1: question_id '1' is repeated")
+
+
+def test_report_of_nothing(refused: Refused) -> None:
+    assert refused("report", "none").startswith("none: no such run folder")
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (["bild"], "No such command 'bild'"),
+        (["build"], "Missing argument 'source'; see calibsft build --help"),
+        (["build", "x.csv"], "Missing option '--out'"),
+        (["build", "x.csv", "--out", "o", "--lamda", "1"], "No such option: --lamda"),
+        (["--debug"], "Missing command"),
+    ],
+)
+def test_wrong_words_are_told_in_one_sentence(refused: Refused, arguments: list[str], said: str) -> None:
+    assert said.lower() in refused(*arguments).lower()
+
+
+def test_no_words_at_all_show_the_help(calibsft: Calibsft) -> None:
+    found = calibsft()
+    assert found.code == 2 and "Usage" in found.out + found.err and "unexpected" not in found.err
+
+
+def test_help_and_version_succeed(calibsft: Calibsft) -> None:
+    from calibsft import __version__
+
+    assert calibsft("--version") == Outcome(0, f"{__version__}\n", "")
+    for command in ((), *((name,) for name in frame.COMMANDS)):
+        found = calibsft(*command, "--help")
+        assert found.code == 0 and "Usage" in found.out
+
+
+def test_debug_shows_the_traceback(calibsft: Calibsft, monkeypatch: pytest.MonkeyPatch) -> None:
+    from calibsft.errors import InputError
+
+    monkeypatch.setattr(sys, "argv", ["calibsft", "--debug", "score", "none.csv"])
+    with pytest.raises(InputError):
+        main()
+
+
+def failing(error: BaseException) -> Callable[..., None]:
+    def score_file(*_: object) -> None:
+        raise error
+
+    return score_file
+
+
+def test_an_interrupt_says_how_to_go_on(calibsft: Calibsft, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calibsft.metrics.score_file", failing(KeyboardInterrupt()))
+    found = calibsft("score", "x.csv")
+    assert found == Outcome(130, "", "interrupted; run the same command again to go on\n")
+
+
+def test_a_bug_is_told_as_one_and_exits_with_one(calibsft: Calibsft, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("calibsft.metrics.score_file", failing(RuntimeError("boom")))
+    found = calibsft("score", "x.csv")
+    assert found.code == 1
+    assert (
+        found.err
+        == "calibsft: unexpected RuntimeError: boom; run with calibsft --debug … for the traceback\n"
+    )
