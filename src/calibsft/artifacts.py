@@ -24,7 +24,7 @@ import yaml
 
 from calibsft import __version__
 from calibsft.errors import InputError
-from calibsft.progress import clock, say
+from calibsft.progress import FIRST_PROCESS, clock, say
 from calibsft.schema import SCHEMA_VERSION
 
 MANIFEST = "manifest.json"
@@ -192,6 +192,11 @@ class StageFolder:
         fresh
             Start over what was made under other settings or from other inputs, instead of refusing it.
         """
+        if not FIRST_PROCESS:
+            # The first process checks the folder and writes the manifest; the others share the work.
+            if not self.complete or (fresh and self.difference()):
+                work(self.path)
+            return
         if fresh and self.difference():
             self.discard()
         self.check_unchanged()

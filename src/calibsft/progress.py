@@ -3,6 +3,7 @@
 Writes to standard error only, so that `--json` on standard output stays clean.
 """
 
+import os
 import sys
 import time
 from types import TracebackType
@@ -10,6 +11,8 @@ from typing import Self, TextIO
 
 from calibsft.text import printable
 
+# A launcher numbers the processes that share one piece of work; the first one speaks and keeps the books.
+FIRST_PROCESS = os.environ.get("RANK", "0") == "0"
 PLAIN_INTERVAL = 10.0
 LIVE_INTERVAL = 0.2
 
@@ -39,7 +42,7 @@ class Progress:
         self._began = self._shown = time.monotonic()
 
     def __enter__(self) -> Self:
-        if self._start:
+        if self._start and FIRST_PROCESS:
             print(
                 f"{self.label}: {self._start:,} of {self.total:,} {self.unit} were done before",
                 file=self._stream,
@@ -65,6 +68,8 @@ class Progress:
 
     def _show(self) -> None:
         self._shown = time.monotonic()
+        if not FIRST_PROCESS:
+            return
         line = self.line(self._shown - self._began)
         end, start = ("", "\r\x1b[2K") if self._live else ("\n", "")
         print(start + line, end=end, file=self._stream, flush=True)
@@ -91,7 +96,8 @@ def clock(seconds: float) -> str:
 
 def say(text: str) -> None:
     """One plain line for the person watching."""
-    print(printable(text), file=sys.stderr, flush=True)
+    if FIRST_PROCESS:
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 def warn(text: str) -> None:

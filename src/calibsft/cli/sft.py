@@ -8,6 +8,7 @@ import typer
 from calibsft.artifacts import file_hash
 from calibsft.cli.options import Device, FormatName, Fresh, Out, Seed, perform
 from calibsft.errors import InputError
+from calibsft.progress import FIRST_PROCESS
 
 
 def sft(
@@ -47,4 +48,5 @@ def sft(
         return fine_tune(model, table, settings, confidence_format, seed, folder, device)
 
     perform(out, "sft", shaped, {"data": file_hash(table)}, work, fresh)
-    print(f"checkpoint: {out / 'model'}")
+    if FIRST_PROCESS:
+        print(f"checkpoint: {out / 'model'}")

@@ -23,7 +23,7 @@ from transformers.trainer_utils import set_seed
 from calibsft.artifacts import write_text
 from calibsft.errors import InputError
 from calibsft.models import load_model, load_tokenizer
-from calibsft.progress import Progress, say, warn
+from calibsft.progress import FIRST_PROCESS, Progress, say, warn
 from calibsft.recipe import LoraSettings, SftSettings
 from calibsft.responses.formats import Format
 from calibsft.rollouts.prompts import prompt_ids
@@ -159,6 +159,7 @@ def make_trainer(
         disable_tqdm=True,
         train_sampling_strategy="sequential",
         remove_unused_columns=False,
+        ddp_find_unused_parameters=False,
         dataloader_pin_memory=not on_cpu,
     )
     arguments.gradient_accumulation_steps = accumulation_steps(
@@ -194,11 +195,11 @@ def accumulation_steps(settings: SftSettings, world_size: int, gpus: int) -> int
 def latest_checkpoint(folder: Path) -> Path | None:
     """The newest checkpoint that was written whole; torn ones are removed."""
     checkpoints = sorted(folder.glob("checkpoint-*"), key=checkpoint_step)
-    for torn in [c for c in checkpoints if not (c / COMPLETE_MARK).is_file()]:
+    whole = [checkpoint for checkpoint in checkpoints if (checkpoint / COMPLETE_MARK).is_file()]
+    for torn in set(checkpoints) - set(whole) if FIRST_PROCESS else ():
         say(f"sft: {torn.name} was not written whole and is discarded")
         shutil.rmtree(torn)
-        checkpoints.remove(torn)
-    return checkpoints[-1] if checkpoints else None
+    return whole[-1] if whole else None
 
 
 def checkpoint_step(checkpoint: Path | None) -> int:
@@ -208,11 +209,14 @@ def checkpoint_step(checkpoint: Path | None) -> int:
 def save_model(trainer: CalibSftTrainer, folder: Path, card: str) -> None:
     """Write the final checkpoint under a temporary name, then give it its own; drop the running ones."""
     partial = folder / f"{MODEL}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
+    if FIRST_PROCESS:
+        shutil.rmtree(partial, ignore_errors=True)
+    trainer.accelerator.wait_for_everyone()
     if trainer.sft.lora:
         trainer.model = trainer.model.merge_and_unload()
     trainer.save_model(str(partial))
-    if not trainer.is_world_process_zero():
+    trainer.accelerator.wait_for_everyone()
+    if not FIRST_PROCESS:
         return
     write_text(partial / "README.md", card)
     shutil.rmtree(folder / MODEL, ignore_errors=True)
@@ -224,10 +228,9 @@ class _Journal(TrainerCallback):  # type: ignore[misc]
     """Writes metrics.jsonl and the progress line, and marks checkpoints that are whole."""
 
     def __init__(self, path: Path, resumed_at: int, progress: Progress) -> None:
-        self._progress = progress
-        kept = _lines_up_to(path, resumed_at)
-        write_text(path, "".join(kept))
-        self._path = path
+        self._progress, self._path = progress, path
+        if FIRST_PROCESS:
+            write_text(path, "".join(_lines_up_to(path, resumed_at)))
 
     def on_log(
         self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **kwargs: Any

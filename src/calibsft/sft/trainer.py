@@ -100,6 +100,7 @@ class CalibSftTrainer(Trainer):  # type: ignore[misc]
         self.lr_scheduler.load_state_dict(json.loads(plain["scheduler"]))
 
     def _save_rng_state(self, output_dir: str) -> None:
+        Path(output_dir).mkdir(parents=True, exist_ok=True)  # the first process may not have come so far yet
         states = {"cpu": torch.get_rng_state()}
         if torch.cuda.is_available():
             states["cuda"] = torch.cuda.get_rng_state()
