@@ -68,6 +68,9 @@ def write_parquet(path: Path, frame: pl.DataFrame) -> None:
 
 
 def file_hash(path: Path) -> str:
+    """The SHA-256 of a file's content."""
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; check the path")
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 

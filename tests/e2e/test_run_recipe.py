@@ -104,3 +104,21 @@ def test_a_changed_setting_is_refused_by_name_and_redone_with_fresh(finished: tu
     _, stderr = run(out, "targets.mix=0.25", fresh=True)
     assert skipped(stderr) == ["base", "rollout", "verify", "eval-base"]
     assert json.loads((out / "rollout" / "manifest.json").read_text()) == before
+
+
+def test_a_model_and_questions_of_ones_own(short_base: Path, tmp_path: Path) -> None:
+    questions = [
+        {"question_id": a, "question": f"{a}*{b}", "gold": f"{a * b:04d}", "kind": "exact"}
+        for a, b in zip(range(10, 20), range(20, 30), strict=True)
+    ]
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
+    changes = (
+        f"model={short_base}", f"questions.source={tmp_path / 'questions.jsonl'}", "questions.limit=10", "rollout.samples=30",
+        "eval.benchmarks=[cross]",
+    )  # fmt: skip
+    stdout, stderr = run(tmp_path / "run", *changes)
+    assert "base: done" not in stderr and "Out of distribution" in stdout
+    with (tmp_path / "questions.jsonl").open("a") as more:
+        more.write(json.dumps(questions[0] | {"question_id": "new", "question": "12*13"}) + "\n")
+    _, stderr = run(tmp_path / "run", *changes, status=2)
+    assert "its input 'questions' has changed" in stderr

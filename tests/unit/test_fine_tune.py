@@ -164,3 +164,15 @@ def test_the_library_still_has_the_extension_points_that_the_trainer_overrides()
     for name, parameters in expected.items():
         assert list(inspect.signature(getattr(Trainer, name)).parameters) == parameters, name
     assert Trainer.loss_is_scaled_for_ga is None
+
+
+def test_correctness_written_as_words_is_read_as_such(
+    random_checkpoint: Path, data: Path, tmp_path: Path
+) -> None:
+    words = pl.read_parquet(data).with_columns(
+        pl.col("correct").replace_strict({True: "yes", False: "no"}, return_dtype=pl.String)
+    )
+    write_parquet(tmp_path / "words.parquet", words)
+    train(random_checkpoint, data, tmp_path / "booleans")
+    train(random_checkpoint, tmp_path / "words.parquet", tmp_path / "words")
+    assert losses(tmp_path / "words") == losses(tmp_path / "booleans")

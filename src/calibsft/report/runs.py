@@ -80,4 +80,5 @@ def seeds_report(folders: Sequence[Path]) -> str:
         ]
         for name in sorted(path.parent.name for path in folder.glob(f"*/{ROWS}")):
             rows.append((seed, read_manifest(folder / name)["label"], read_metrics(folder / name)))
-    return "\n\n".join(seeds_table(rows, split) for split in ("id", "ood"))
+    evaluated = rows[0][2]["splits"]
+    return "\n\n".join(seeds_table(rows, split) for split in ("id", "ood") if split in evaluated)

@@ -166,7 +166,8 @@ def seeds_table(rows: Sequence[tuple[int, str, Score]], split: str = MEAN_OVER_D
     body = [row for seed in seeds for row in _seed_rows(str(seed), by_seed[seed])]
     header = ("Seed", "Model", *(column.header for column in SEED_COLUMNS))
     title = f"{SPLIT_TITLES.get(split, split)}, {len(seeds)} seed{'s' if len(seeds) != 1 else ''}"
-    return markdown_table(Table(title, header, (*body, *_seed_rows("mean", means)), labels=2))
+    summary = _seed_rows("mean", means) if len(seeds) > 1 else []
+    return markdown_table(Table(title, header, (*body, *summary), labels=2))
 
 
 def _seed_rows(seed: str, parts: dict[str, Metrics]) -> list[tuple[Cell, ...]]:

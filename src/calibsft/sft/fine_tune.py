@@ -31,7 +31,7 @@ from calibsft.sft.batches import PlannedExamples, collate, training_order
 from calibsft.sft.card import model_card
 from calibsft.sft.encode import Encoder, Example
 from calibsft.sft.trainer import CalibSftTrainer
-from calibsft.tables import read_table
+from calibsft.tables import boolean_column, read_table
 
 COMPLETE_MARK = "complete"
 MODEL = "model"
@@ -57,6 +57,7 @@ def fine_tune(
     """
     tokenizer = load_tokenizer(model_name)
     rows = read_table(data, COLUMNS)
+    rows = rows.with_columns(boolean_column(data, rows, "correct"))
     examples, draws = encode_rows(tokenizer, rows, confidence_format, settings.max_tokens, data)
     model = load_model(model_name, device, "float32")
     if settings.lora:
@@ -102,7 +103,7 @@ def encode_rows(
         if question not in prompts:
             prompts[question] = prompt_ids(tokenizer, question, confidence_format)
         ids = ids[:-1] if ids and ids[-1] == end else ids
-        example = encoder.encode(prompts[question], response, ids, bool(correct))
+        example = encoder.encode(prompts[question], response, ids, correct)
         if len(example) <= max_tokens:
             examples.append(example)
             draws.append(draw)
