@@ -117,7 +117,7 @@ def test_a_model_and_questions_of_ones_own(short_base: Path, tmp_path: Path) -> 
         "eval.benchmarks=[cross]",
     )  # fmt: skip
     stdout, stderr = run(tmp_path / "run", *changes)
-    assert "base: done" not in stderr and "Out of distribution" in stdout
+    assert "\nbase: " not in stderr and "Out of distribution" in stdout
     with (tmp_path / "questions.jsonl").open("a") as more:
         more.write(json.dumps(questions[0] | {"question_id": "new", "question": "12*13"}) + "\n")
     _, stderr = run(tmp_path / "run", *changes, status=2)
