@@ -15,6 +15,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,21 +31,33 @@ from calibsft.schema import SCHEMA_VERSION
 MANIFEST = "manifest.json"
 SETTINGS = "recipe.resolved.yaml"
 TEMPORARY = ".partial"
+ENDS = 1 << 20
 
 
 def write_atomic(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file, make it durable, and give it its name in one step."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + TEMPORARY)
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         write(partial)
         with partial.open("rb+") as handle:
             os.fsync(handle.fileno())
         partial.replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        _forget(partial)
+        raise InputError(
+            f"{path}: cannot be written ({error.strerror or error}); free some space or choose another folder with --out"
+        ) from error
     except BaseException:
-        partial.unlink(missing_ok=True)
+        _forget(partial)
         raise
-    _sync_folder(path.parent)
+
+
+def _forget(partial: Path) -> None:
+    """Remove what a failed write left, if anything can be removed there."""
+    with suppress(OSError):
+        partial.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -73,6 +86,24 @@ def file_hash(path: Path) -> str:
         raise InputError(f"{path}: no such file; check the path")
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def model_inputs(model: str) -> dict[str, str]:
+    """What a stage records of the checkpoint folder that it reads; nothing for a name on the Hub.
+
+    Names, sizes and both ends of every file: a replaced checkpoint is noticed without reading gigabytes.
+    """
+    folder = Path(model)
+    if not folder.is_dir():
+        return {}
+    digest = hashlib.sha256()
+    for file in sorted(file for file in folder.iterdir() if file.is_file()):
+        digest.update(f"{file.name} {file.stat().st_size}\n".encode())
+        with file.open("rb") as handle:
+            digest.update(handle.read(ENDS))
+            handle.seek(max(0, file.stat().st_size - ENDS))
+            digest.update(handle.read(ENDS))
+    return {"model": digest.hexdigest()}
 
 
 def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -4,10 +4,11 @@ import os
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
-from calibsft.errors import InputError
+from calibsft.errors import InputError, unknown_name
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -37,6 +38,8 @@ def pick_dtype(name: str, device: torch.device) -> torch.dtype:
     """float32 on a CPU, where narrower types are slower; bfloat16 elsewhere, unless one is named."""
     if name == "auto":
         return torch.float32 if device.type == "cpu" else torch.bfloat16
+    if name not in DTYPES:
+        unknown_name("dtype", name, ["auto", *DTYPES])
     return DTYPES[name]
 
 
@@ -47,6 +50,10 @@ def load_tokenizer(model: str) -> PreTrainedTokenizerBase:
         tokenizer = AutoTokenizer.from_pretrained(model)
     except (OSError, ValueError) as error:
         raise _cannot_load(model, error) from error
+    if len(tokenizer) <= len(tokenizer.all_special_ids):
+        raise InputError(
+            f"{model}: its tokenizer has no vocabulary; the folder needs tokenizer files beside the weights"
+        )
     require_end_token(tokenizer, model)
     return tokenizer
 
@@ -64,11 +71,18 @@ def load_model(model: str, device: str = "auto", dtype: str = "auto") -> PreTrai
     """The causal language model of a checkpoint folder or Hub id."""
     quiet_libraries()
     where = pick_device(device)
+    kind = pick_dtype(dtype, where)
     try:
-        loaded = AutoModelForCausalLM.from_pretrained(model, dtype=pick_dtype(dtype, where))
-    except (OSError, ValueError) as error:
+        loaded = AutoModelForCausalLM.from_pretrained(model, dtype=kind)
+    except (OSError, ValueError, SafetensorError) as error:
         raise _cannot_load(model, error) from error
     return loaded.to(where)
+
+
+def context_length(model: PreTrainedModel) -> int | None:
+    """How many tokens the model can look at, None when it does not say."""
+    length: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return length
 
 
 def _cannot_load(model: str, error: Exception) -> InputError:

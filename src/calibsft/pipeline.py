@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from calibsft.artifacts import StageFolder, file_hash
+from calibsft.artifacts import StageFolder, file_hash, model_inputs
 from calibsft.progress import Progress, warn
 from calibsft.recipe import PLAYGROUND, Recipe
 from calibsft.responses.formats import get_format
@@ -203,6 +203,8 @@ def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False) -> None:
         inputs = {name: hashes[name] for name in stage.needs if name in hashes}
         if stage.name == "rollout" and recipe.questions.source != PLAYGROUND:
             inputs["questions"] = file_hash(Path(recipe.questions.source))
+        if "model" in stage.sections and recipe.model != PLAYGROUND:
+            inputs |= model_inputs(recipe.model)
         folder = StageFolder(root / stage.name, stage.name, stage.settings(recipe), inputs)
         folder.perform(partial(stage.work, run), fresh)
         hashes[stage.name] = folder.manifest()["content_hash"]

@@ -12,7 +12,8 @@ from typing import Self, TextIO
 from calibsft.text import printable
 
 # A launcher numbers the processes that share one piece of work; the first one speaks and keeps the books.
-FIRST_PROCESS = os.environ.get("RANK", "0") == "0"
+# A RANK without other processes means nothing: schedulers export one.
+FIRST_PROCESS = os.environ.get("WORLD_SIZE", "1") == "1" or os.environ.get("RANK", "0") == "0"
 PLAIN_INTERVAL = 10.0
 LIVE_INTERVAL = 0.2
 

@@ -7,16 +7,17 @@ stages they need is `pipeline`.
 
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from calibsft.errors import InputError, unknown_name
 
 PLAYGROUND = "playground"
 
 S = TypeVar("S", bound="Settings")
+StopString = Annotated[str, Field(min_length=1)]
 
 
 class Settings(BaseModel):
@@ -48,7 +49,7 @@ class RolloutSettings(Settings):
     temperature: float = Field(1.0, ge=0)
     top_p: float = Field(0.95, gt=0, le=1)
     max_new_tokens: int = Field(8192, ge=1)
-    stop: tuple[str, ...] = ()
+    stop: tuple[StopString, ...] = ()
     max_rows: int = Field(
         1024, ge=1, description="sequences decoded side by side; lower it when memory is short"
     )
@@ -59,10 +60,19 @@ class TargetSettings(Settings):
     """What each response should have said, and how the targets are balanced."""
 
     name: str = "calibsft"
-    mix: float = Field(0.5, ge=0, le=1, description="lambda: weight of the question's success rate")
+    # Six decimals keep exact targets within 64-bit integers.
+    mix: float = Field(
+        0.5, ge=0, le=1, multiple_of=1e-6, description="lambda: weight of the question's success rate"
+    )
     balance: bool = True
     min_group: int = Field(1, ge=1, description="drop target groups with fewer responses than this")
     redraws: int = Field(1, ge=1, description="balanced draws, one per epoch of training in turn")
+
+    @model_validator(mode="after")
+    def _balancing_needs_balance(self) -> Self:
+        if not self.balance and (self.min_group > 1 or self.redraws > 1):
+            raise ValueError("targets.min_group and redraws mean nothing without balance")
+        return self
 
 
 class LoraSettings(Settings):
@@ -85,7 +95,16 @@ class SftSettings(Settings):
     warmup_steps: int = Field(10, ge=0)
     max_tokens: int = Field(8192, ge=2)
     save_every: int = Field(50, ge=1)
+    gradient_checkpointing: bool = Field(False, description="trade time for memory with long responses")
     lora: LoraSettings | None = None
+
+    @model_validator(mode="after")
+    def _batch_is_cut_evenly(self) -> Self:
+        if self.batch_size % min(self.micro_batch_size, self.batch_size):
+            raise ValueError(
+                f"sft.batch_size {self.batch_size} is not a multiple of micro_batch_size {self.micro_batch_size}"
+            )
+        return self
 
 
 class EvalSettings(Settings):
@@ -97,7 +116,7 @@ class EvalSettings(Settings):
     temperature: float = Field(0.6, ge=0)
     top_p: float = Field(1.0, gt=0, le=1)
     max_new_tokens: int = Field(16384, ge=1)
-    stop: tuple[str, ...] = ()
+    stop: tuple[StopString, ...] = ()
     max_rows: int = Field(1024, ge=1)
     shard_questions: int = Field(100, ge=1)
 
@@ -223,6 +242,8 @@ def validated(kind: type[S], data: dict[str, Any], source: str) -> S:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "value_error":  # a rule about several keys, in our own words
+            raise InputError(f"{source}: {first['ctx']['error']}; change either") from error
         raise InputError(
             f"{source}: {key} = {first['input']!r}: {first['msg'].lower()}; correct that key"
         ) from error

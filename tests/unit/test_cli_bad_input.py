@@ -193,7 +193,10 @@ def test_a_minimum_that_no_group_reaches_can_be_corrected_in_the_same_folder(
     refused: Refused, calibsft: Calibsft
 ) -> None:
     said = refused("build", jsonl(pool()), "--out", "o", "--min-group", "9")
-    assert said == "no target group has 9 responses (the largest has 2); lower --min-group or add rollouts"
+    assert (
+        said
+        == "pool.jsonl: no target group has 9 responses (the largest has 2); lower --min-group or add rollouts"
+    )
     assert calibsft("build", "pool.jsonl", "--out", "o", "--min-group", "2").code == 0
 
 

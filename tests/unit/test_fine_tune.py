@@ -11,7 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer
 
 from calibsft.artifacts import write_parquet
 from calibsft.errors import InputError
-from calibsft.recipe import LoraSettings, SftSettings
+from calibsft.recipe import LoraSettings, SftSettings, validated
 from calibsft.responses.formats import FORMATS
 from calibsft.sft.batches import training_order
 from calibsft.sft.fine_tune import accumulation_steps, fine_tune, latest_checkpoint
@@ -126,8 +126,12 @@ def test_the_order_of_training_takes_the_draws_in_turn() -> None:
 
 
 def test_a_batch_that_cannot_be_cut_evenly_is_refused() -> None:
-    with pytest.raises(InputError, match="batch_size 8 is not a multiple"):
-        accumulation_steps(SftSettings(batch_size=8, micro_batch_size=3), 1, 0)
+    with pytest.raises(InputError, match="batch_size 8 is not a multiple of micro_batch_size x devices"):
+        accumulation_steps(SftSettings(batch_size=8, micro_batch_size=4), 3, 0)
+    with pytest.raises(
+        InputError, match=r"sft\.batch_size 8 is not a multiple of micro_batch_size 3; change either"
+    ):
+        validated(SftSettings, {"batch_size": 8, "micro_batch_size": 3}, "sft")
     assert accumulation_steps(SftSettings(batch_size=8, micro_batch_size=2), 2, 1) == 2
     with pytest.raises(InputError, match="accelerate launch"):
         accumulation_steps(SftSettings(), 1, 4)
@@ -136,7 +140,7 @@ def test_a_batch_that_cannot_be_cut_evenly_is_refused() -> None:
 def test_rows_too_long_for_the_limit_are_refused_with_the_remedy(
     random_checkpoint: Path, data: Path, tmp_path: Path
 ) -> None:
-    with pytest.raises(InputError, match=r"longer than 10 tokens; raise sft\.max_tokens"):
+    with pytest.raises(InputError, match=r"longer than 10 tokens, the smaller .* raise sft\.max_tokens"):
         train(random_checkpoint, data, tmp_path / "run", max_tokens=10)
 
 
@@ -176,3 +180,34 @@ def test_correctness_written_as_words_is_read_as_such(
     train(random_checkpoint, data, tmp_path / "booleans")
     train(random_checkpoint, tmp_path / "words.parquet", tmp_path / "words")
     assert losses(tmp_path / "words") == losses(tmp_path / "booleans")
+
+
+def test_adapters_train_the_same_twice(random_checkpoint: Path, data: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        train(random_checkpoint, data, tmp_path / name, lora=LoraSettings(rank=4), learning_rate=1e-2)
+    assert losses(tmp_path / "first") == losses(tmp_path / "second")
+
+
+def test_gradient_checkpointing_changes_memory_and_not_the_loss(
+    random_checkpoint: Path, data: Path, tmp_path: Path
+) -> None:
+    train(random_checkpoint, data, tmp_path / "plain")
+    train(random_checkpoint, data, tmp_path / "checkpointing", gradient_checkpointing=True)
+    assert losses(tmp_path / "checkpointing") == pytest.approx(losses(tmp_path / "plain"), rel=1e-5)
+
+
+def test_adapters_for_modules_that_do_not_exist_are_refused(
+    random_checkpoint: Path, data: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=r"target_modules .*nope.* does not fit the model"):
+        train(random_checkpoint, data, tmp_path / "run", lora=LoraSettings(target_modules=("nope",)))
+
+
+def test_rows_longer_than_the_context_are_left_out_and_said(
+    random_checkpoint: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = pl.read_parquet(data)
+    long = rows.head(1).with_columns(question=pl.lit("1" * 100), question_id=pl.lit("long"))
+    write_parquet(tmp_path / "long.parquet", pl.concat([rows, long]))
+    train(random_checkpoint, tmp_path / "long.parquet", tmp_path / "run", max_tokens=8192)
+    assert "1 of 21 rows exceed 64 tokens and are left out" in capsys.readouterr().err

@@ -88,7 +88,7 @@ def test_benchmark_rows_show_the_metrics_of_the_same_rows() -> None:
     for title, key in titles.items():
         assert column(table, title) == [f"{found[key]:.3f}" for found in expected], title
     assert column(table, "Effective support") == [f"{found['effective_support']:.1f}" for found in expected]
-    assert column(table, "Malformed ↓") == ["0.0 %"] * 4 + ["25.0 %", "0.0 %"]
+    assert column(table, "Unreadable ↓") == ["0.0 %"] * 4 + ["25.0 %", "0.0 %"]
 
 
 def test_headline_shows_means_over_benchmarks_and_pooled_ece_per_split() -> None:

@@ -19,7 +19,7 @@ from calibsft.cli.score import score
 from calibsft.cli.sft import sft
 from calibsft.cli.verify import verify
 from calibsft.errors import InputError
-from calibsft.progress import say
+from calibsft.text import printable
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "run": run,
@@ -76,23 +76,28 @@ def main() -> None:
         code = INTERRUPTED
     except typer.TyperException as error:
         if str(error):  # without any words typer has printed the help, and that is all
-            say(_usage(error))
+            _tell(_usage(error))
         sys.exit(error.exit_code)
     except InputError as error:
         if debug:
             raise
-        say(f"calibsft: {error}")
+        _tell(f"calibsft: {error}")
         sys.exit(2)
     except Exception as error:
         if debug:
             raise
-        say(
+        _tell(
             f"calibsft: unexpected {type(error).__name__}: {error}; run with calibsft --debug … for the traceback"
         )
         sys.exit(1)
     if code == INTERRUPTED:
-        say("interrupted; run the same command again to go on")
+        _tell("interrupted; run the same command again to go on")
     sys.exit(code)
+
+
+def _tell(text: str) -> None:
+    """A failure, told by whichever process it happened in."""
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 def _usage(error: typer.TyperException) -> str:

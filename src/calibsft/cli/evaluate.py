@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from calibsft.artifacts import model_inputs
 from calibsft.cli.options import (
     AsJson,
     Device,
@@ -69,5 +70,5 @@ def evaluate(
         facts = evaluate_model(model, settings, confidence_format, seed, folder, device, dtype, "eval")
         return {"label": model, **facts}
 
-    perform(out, "eval", shaped, {}, work, fresh)
+    perform(out, "eval", shaped, model_inputs(model), work, fresh)
     print_scores(read_metrics(out), as_json)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calibsft.artifacts import file_hash
+from calibsft.artifacts import file_hash, model_inputs
 from calibsft.cli.options import Device, Dtype, FormatName, Fresh, Out, Seed, perform
 
 
@@ -39,7 +39,7 @@ def rollout(
 ) -> None:
     """Sample responses from a model, n per question, into Parquet shards."""
     from calibsft.benchmarks.files import load_questions
-    from calibsft.recipe import RolloutSettings, validated
+    from calibsft.recipe import QuestionSettings, RolloutSettings, validated
     from calibsft.responses.formats import get_format
 
     data = {
@@ -53,7 +53,8 @@ def rollout(
     }
     settings = validated(RolloutSettings, data, "rollout")
     confidence_format = get_format(format)
-    loaded = load_questions(questions)[:limit]
+    chosen = validated(QuestionSettings, {"source": str(questions), "limit": limit}, "rollout")
+    loaded = load_questions(questions)[: chosen.limit]
     shaped = {
         "model": model,
         "format": format,
@@ -72,4 +73,4 @@ def rollout(
         tokens = collector.collect(loaded, lambda _: samples, folder, settings.shard_questions, "rollout")
         return {"tokens": tokens, "device": collector.device}
 
-    perform(out, "rollout", shaped, {"questions": file_hash(questions)}, work, fresh)
+    perform(out, "rollout", shaped, {"questions": file_hash(questions), **model_inputs(model)}, work, fresh)

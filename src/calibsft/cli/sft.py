@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from calibsft.artifacts import file_hash
+from calibsft.artifacts import file_hash, model_inputs
 from calibsft.cli.options import Device, FormatName, Fresh, Out, Seed, perform
 from calibsft.errors import InputError
 from calibsft.progress import FIRST_PROCESS
@@ -47,6 +47,6 @@ def sft(
 
         return fine_tune(model, table, settings, confidence_format, seed, folder, device)
 
-    perform(out, "sft", shaped, {"data": file_hash(table)}, work, fresh)
+    perform(out, "sft", shaped, {"data": file_hash(table), **model_inputs(model)}, work, fresh)
     if FIRST_PROCESS:
         print(f"checkpoint: {out / 'model'}")

@@ -26,7 +26,7 @@ READING = (
     "This is one run: compare several seeds before you trust a small difference.",
 )
 MEASURES = (
-    "Means over benchmarks except pooled ECE. A confidence that cannot be read counts as 0; Malformed is the"
+    "Means over benchmarks except pooled ECE. A confidence that cannot be read counts as 0; Unreadable is the"
     f" share of such responses. ECE: {ECE_CONVENTION}. ↑ more is better, ↓ less is better; bold is best."
 )
 

@@ -6,7 +6,6 @@ Does not compute metrics: all bars over confidences are `metrics.reliability_bin
 import re
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import matplotlib
 import polars as pl
@@ -100,10 +99,11 @@ def _reliability_panel(panel: SubFigure, model: ModelResult) -> Axes:
     left = [part.low for part in parts]
     bars(upper, left, [part.accuracy or 0 for part in parts], 0.1, BLUE, "accuracy in the bin")
     upper.plot([0, 1], [0, 1], color=GREY, linestyle="dashed", linewidth=1, label="perfectly calibrated")
-    means: Any = [part.confidence for part in parts]
-    upper.plot(
-        means, means, "D", color=ORANGE, markersize=5, clip_on=False, label="mean confidence in the bin"
-    )
+    for part in parts:
+        # from what was said to how often it was right
+        said, right = part.confidence or 0.0, part.accuracy or 0.0
+        label = "gap to the mean confidence" if part is parts[0] else None
+        upper.plot([said, said], [said, right], color=ORANGE, linewidth=2.5, clip_on=False, label=label)
     upper.set(xlim=(0, 1), ylim=(0, 1.02), ylabel="accuracy")
     ece = fraction(expected_calibration_error(table))
     upper.set_title(f"{short(model.label)}\npooled ECE {ece}", loc="left")

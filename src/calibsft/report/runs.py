@@ -60,6 +60,8 @@ def _by_text(histogram: dict[str, int]) -> dict[str, int]:
 
 
 def _cost(name: str, manifest: dict[str, Any]) -> StageCost:
+    # An interrupted stage knows the time of its last part only.
+    name = f"{name} (last part)" if manifest["resumed"] else name
     return StageCost(name, manifest["wall_seconds"], manifest.get("tokens"), manifest.get("peak_memory_mb"))
 
 

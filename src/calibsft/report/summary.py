@@ -44,7 +44,7 @@ class RunSummary:
     """Everything a report shows.
 
     `targets` is None for a run without CalibSFT data; `filtered` counts the responses left out of that data
-    by reason; `recipe_yaml` is the resolved recipe and `command` the line that repeats the run.
+    by reason; `recipe_yaml` is the resolved recipe and `command` the line that makes this page again.
     """
 
     name: str

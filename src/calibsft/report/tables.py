@@ -10,6 +10,7 @@ from typing import TypeAlias
 from calibsft.metrics import MEAN_OVER_DATASETS
 from calibsft.metrics.score import EXCLUDED_KEYS
 from calibsft.report.columns import (
+    AUROC,
     DATASET_COLUMNS,
     MISSING,
     SEED_COLUMNS,
@@ -48,6 +49,10 @@ def _headline(split: str, labels: Sequence[str], scores: Sequence[Score]) -> Tab
     parts = [score["splits"].get(split, {}) for score in scores]
     count = max(part.get("datasets", 0) for part in parts)
     body = metric_rows(SPLIT_COLUMNS, parts)
+    if len({part.get("auroc_datasets") for part in parts}) > 1:
+        # means over different benchmarks are not compared
+        place = SPLIT_COLUMNS.index(AUROC)
+        body = [(*row[:place], Cell(row[place].text), *row[place + 1 :]) for row in body]
     return Table(
         title=f"{SPLIT_TITLES.get(split, split)}, {count} benchmark{'s' if count != 1 else ''}",
         header=("Model", *(column.header for column in SPLIT_COLUMNS)),
@@ -91,7 +96,7 @@ def excluded_table(labels: Sequence[str], scores: Sequence[Score]) -> Table | No
         (Cell(label), Cell(percent(part["malformed"])), *cells)
         for label, part, cells in zip(labels, parts, body, strict=True)
     )
-    header = ("Model", "Malformed", *(column.header for column in columns))
+    header = ("Model", "Unreadable", *(column.header for column in columns))
     return Table("Without unreadable confidences, mean over all benchmarks", header, rows)
 
 

@@ -65,7 +65,7 @@ class Collector:
         shard_questions: int,
         label: str,
     ) -> int:
-        """Fill `folder` with the rollouts of all `questions`; returns the tokens sampled by this run."""
+        """Fill `folder` with the rollouts of all `questions`; returns the tokens in it."""
         require_unique(questions)
         prompts = {(q.dataset, q.id): prompt_ids(self.tokenizer, q.text, self.format) for q in questions}
         for (_, question_id), prompt in prompts.items():
@@ -74,7 +74,6 @@ class Collector:
         plan = plan_shards(questions, shard_questions)
         missing = {name: part for name, part in plan.items() if not _holds(folder / name, part, samples)}
         report_foreign(folder, plan)
-        tokens = 0
         done = sum(samples(q) for name, part in plan.items() if name not in missing for q in part)
         with Progress(label, sum(samples(q) for q in questions), "responses", done) as progress:
             for name, part in missing.items():
@@ -85,9 +84,11 @@ class Collector:
                     for q, row in zip(part, results, strict=True)
                     for i, c in enumerate(row)
                 ]
-                tokens += sum(len(row.token_ids) for row in rows)
                 write_parquet(folder / name, rollouts_frame(rows))
-        return tokens
+        lengths = pl.scan_parquet([folder / name for name in plan]).select(
+            pl.col("token_ids").list.len().sum()
+        )
+        return int(lengths.collect().item())
 
     def _seeds(self, question: Question, count: int) -> tuple[int, ...]:
         return tuple(sample_seed(self.seed, question.dataset, question.id, i) for i in range(count))

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
-from calibsft.models import require_end_token
+from calibsft.models import context_length, require_end_token
 from calibsft.rollouts.attention import quick_single_tokens
 from calibsft.rollouts.cache import append_copies, make_roomy
 from calibsft.rollouts.engine import Completion, Request, Sampling
@@ -47,7 +47,7 @@ class TransformersEngine:
         self.tokenizer = tokenizer
         self.max_rows = max_rows
         self.end_ids = end_token_ids(model, tokenizer)
-        self.context = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+        self.context = context_length(model)
 
     @torch.inference_mode()
     def generate(

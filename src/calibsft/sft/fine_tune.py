@@ -22,7 +22,7 @@ from transformers.trainer_utils import set_seed
 
 from calibsft.artifacts import write_text
 from calibsft.errors import InputError
-from calibsft.models import load_model, load_tokenizer
+from calibsft.models import context_length, load_model, load_tokenizer, pick_device
 from calibsft.progress import FIRST_PROCESS, Progress, say, warn
 from calibsft.recipe import LoraSettings, SftSettings
 from calibsft.responses.formats import Format
@@ -58,13 +58,15 @@ def fine_tune(
     tokenizer = load_tokenizer(model_name)
     rows = read_table(data, COLUMNS)
     rows = rows.with_columns(boolean_column(data, rows, "correct"))
-    examples, draws = encode_rows(tokenizer, rows, confidence_format, settings.max_tokens, data)
-    model = load_model(model_name, device, "float32")
+    set_seed(seed)  # before adapters are initialised
+    # The trainer moves the model to its own device, one per process.
+    model = load_model(model_name, "cpu", "float32")
+    limit = min(settings.max_tokens, context_length(model) or settings.max_tokens)
+    examples, draws = encode_rows(tokenizer, rows, confidence_format, limit, data)
     if settings.lora:
         model = with_adapters(model, settings.lora)
-    set_seed(seed)
     order = training_order(draws, settings.steps * settings.batch_size, seed)
-    trainer = make_trainer(model, tokenizer, PlannedExamples(examples, order), settings, seed, folder)
+    trainer = make_trainer(model, tokenizer, PlannedExamples(examples, order), settings, seed, folder, device)
     checkpoint = latest_checkpoint(folder / "checkpoints")
     with Progress("sft", settings.steps, "steps", checkpoint_step(checkpoint)) as progress:
         trainer.add_callback(_Journal(folder / METRICS, checkpoint_step(checkpoint), progress))
@@ -99,16 +101,24 @@ def encode_rows(
     end = tokenizer.eos_token_id
     examples, draws = [], []
     texts = rows.select("question", "response", "correct").iter_rows()
-    for (question, response, correct), ids, draw in zip(texts, sampled, drawn, strict=True):
+    for row, ((question, response, correct), ids, draw) in enumerate(
+        zip(texts, sampled, drawn, strict=True), 1
+    ):
         if question not in prompts:
             prompts[question] = prompt_ids(tokenizer, question, confidence_format)
         ids = ids[:-1] if ids and ids[-1] == end else ids
-        example = encoder.encode(prompts[question], response, ids, correct)
+        try:
+            example = encoder.encode(prompts[question], response, ids, correct)
+        except InputError as error:
+            raise InputError(f"{source}, row {row}: {error}") from error
         if len(example) <= max_tokens:
             examples.append(example)
             draws.append(draw)
     if not examples:
-        raise InputError(f"{source}: every response is longer than {max_tokens} tokens; raise sft.max_tokens")
+        raise InputError(
+            f"{source}: every row is longer than {max_tokens} tokens, the smaller of sft.max_tokens and the model's context;"
+            " raise sft.max_tokens or take a model with a longer context"
+        )
     if len(examples) < len(rows):
         warn(
             f"{source}: {len(rows) - len(examples)} of {len(rows)} rows exceed {max_tokens} tokens and are left out"
@@ -122,7 +132,13 @@ def with_adapters(model: PreTrainedModel, lora: LoraSettings) -> PreTrainedModel
 
     modules = lora.target_modules if isinstance(lora.target_modules, str) else list(lora.target_modules)
     config = LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules=modules, task_type="CAUSAL_LM")
-    return get_peft_model(model, config)
+    try:
+        return get_peft_model(model, config)
+    except ValueError as error:
+        first = str(error).splitlines()[0]
+        raise InputError(
+            f"sft.lora.target_modules {lora.target_modules!r} does not fit the model ({first}); try all-linear"
+        ) from error
 
 
 def make_trainer(
@@ -132,9 +148,10 @@ def make_trainer(
     settings: SftSettings,
     seed: int,
     folder: Path,
+    device: str,
 ) -> CalibSftTrainer:
     """A trainer whose global batch is exactly `settings.batch_size` on however many devices there are."""
-    on_cpu = model.device.type == "cpu"
+    on_cpu = pick_device(device).type == "cpu"
     arguments = TrainingArguments(
         output_dir=str(folder / "checkpoints"),
         max_steps=settings.steps,
@@ -161,6 +178,7 @@ def make_trainer(
         train_sampling_strategy="sequential",
         remove_unused_columns=False,
         ddp_find_unused_parameters=False,
+        gradient_checkpointing=settings.gradient_checkpointing,
         dataloader_pin_memory=not on_cpu,
     )
     arguments.gradient_accumulation_steps = accumulation_steps(

@@ -20,6 +20,7 @@ from calibsft.progress import warn
 from calibsft.recipe import TargetSettings
 from calibsft.responses.formats import Format, messages
 from calibsft.responses.parse import parse, replace_confidence
+from calibsft.tables import shown
 from calibsft.targets import TARGETS
 from calibsft.targets.balance import balance
 from calibsft.targets.pool import KEYS
@@ -79,7 +80,7 @@ def build(
     filtered = Counter(rated.filter(pl.col("reason") != "ok")["reason"].to_list())
     _refuse_useless(rated, kept, filtered, source)
     targets = exact_targets(kept, settings)
-    chosen, group_size, dropped = _choose(kept, targets, settings, seed)
+    chosen, group_size, dropped = _choose(kept, targets, settings, seed, source)
     table = _with_text(pool, chosen, confidence_format)
     write_parquet(folder / SFT_TABLE, table)
     write_atomic(folder / SFT_CHAT, lambda partial: _write_chat(partial, table, confidence_format))
@@ -123,6 +124,16 @@ def rate_questions(labels: pl.DataFrame, source: str) -> pl.DataFrame:
 
 
 def _refuse_useless(rated: pl.DataFrame, kept: pl.DataFrame, filtered: Counter[str], source: str) -> None:
+    if rated.is_empty():
+        raise InputError(
+            f"{source}: no response could be graded, because no gold answer could be read; mend the golds"
+        )
+    single = rated.filter(pl.col("n") == 1)
+    if not single.is_empty():
+        raise InputError(
+            f"{source}: question {shown(single['question_id'][0])} has a single rollout, which gives no success rate"
+            f" ({len(single)} such questions); sample every question at least twice"
+        )
     if kept.is_empty():
         reasons = ", ".join(f"{reason}: {count}" for reason, count in filtered.most_common())
         raise InputError(
@@ -148,7 +159,7 @@ def exact_targets(kept: pl.DataFrame, settings: TargetSettings) -> list[Fraction
 
 
 def _choose(
-    kept: pl.DataFrame, targets: list[Fraction], settings: TargetSettings, seed: int
+    kept: pl.DataFrame, targets: list[Fraction], settings: TargetSettings, seed: int, source: str
 ) -> tuple[pl.DataFrame, int, dict[Fraction, int]]:
     """The drawn rows with their targets, one block per draw."""
     kept = kept.with_columns(
@@ -158,7 +169,10 @@ def _choose(
     if not settings.balance:
         return kept.with_columns(draw=pl.lit(0)), 0, {}
     ids = list(kept.select(KEYS).iter_rows())
-    draws = [balance(targets, ids, seed, draw, settings.min_group) for draw in range(settings.redraws)]
+    try:
+        draws = [balance(targets, ids, seed, draw, settings.min_group) for draw in range(settings.redraws)]
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
     frames = [kept[list(balanced.rows)].with_columns(draw=pl.lit(i)) for i, balanced in enumerate(draws)]
     if draws[0].group_size == 1:
         warn(
