@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from calibsft.artifacts import StageFolder, file_hash, model_inputs
-from calibsft.progress import Progress, warn
+from calibsft.progress import Progress, say, warn
 from calibsft.recipe import PLAYGROUND, Recipe
 from calibsft.responses.formats import get_format
 
@@ -113,7 +113,7 @@ def verify_rollouts(run: Run, folder: Path) -> Facts:
 
 
 def build_training_set(run: Run, folder: Path) -> Facts:
-    from calibsft.report.terminal import print_build
+    from calibsft.report.terminal import build_lines
     from calibsft.targets.build import build
     from calibsft.targets.pool import pool_of_run
 
@@ -122,7 +122,7 @@ def build_training_set(run: Run, folder: Path) -> Facts:
     summary = build(
         pool, recipe.targets, get_format(recipe.format), recipe.seed, str(run.folder("rollout")), folder
     )
-    print_build(summary)
+    say("\n".join(build_lines(summary)))
     return {"rows": summary.rows, "group_size": summary.group_size}
 
 

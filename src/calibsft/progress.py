@@ -98,7 +98,7 @@ def clock(seconds: float) -> str:
 def say(text: str) -> None:
     """One plain line for the person watching."""
     if FIRST_PROCESS:
-        print(printable(text), file=sys.stderr, flush=True)
+        print(printable(text, keep="\n"), file=sys.stderr, flush=True)
 
 
 def warn(text: str) -> None:

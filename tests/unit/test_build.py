@@ -253,7 +253,7 @@ def test_small_groups_are_left_out_and_said(
 ) -> None:
     built(rows_of(repeats=2), "--min-group", "3")
     # q1's wrong and q2's right response occur twice each.
-    assert "2 target groups below the minimum size left out (4 responses)" in capsys.readouterr().err
+    assert "2 target groups below the minimum size left out (4 responses)" in capsys.readouterr().out
     assert summary(tmp_path)["dropped_groups"] == {"3/8": 2, "5/8": 2}
 
 
@@ -265,12 +265,11 @@ def test_a_group_of_one_is_warned_about(built: Build, capsys: pytest.CaptureFixt
 def test_the_histogram_before_and_after_is_printed(built: Build, capsys: pytest.CaptureFixture[str]) -> None:
     built(rows_of())
     shown = capsys.readouterr()
-    lines = [line.split() for line in shown.err.splitlines() if "0.3, 0.4)" in line or "0.9, 1.0]" in line]
+    lines = [line.split() for line in shown.out.splitlines() if "0.3, 0.4)" in line or "0.9, 1.0]" in line]
     # [.3,.4) holds q1's wrong responses (.375); [.9,1] holds q4's (1).
     assert [(line[2], line[4]) for line in lines] == [("3", "3"), ("12", "3")]
-    assert "build: 60 responses to 15 questions" in shown.err
-    assert "kept 24 responses of" in shown.err and "3 of each of 8 targets" in shown.err
-    assert shown.out == ""
+    assert "60 responses to 15 questions" in shown.out
+    assert "kept 24 responses of" in shown.out and "3 of each of 8 targets" in shown.out
 
 
 def test_json_is_the_only_thing_on_standard_output(built: Build, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,7 +54,7 @@ def build(
     reasoning and answer stay byte-identical.
     """
     from calibsft.recipe import TargetSettings, validated
-    from calibsft.report.terminal import print_build
+    from calibsft.report.terminal import build_lines
     from calibsft.responses.formats import get_format
     from calibsft.targets.build import SUMMARY
     from calibsft.targets.build import build as build_targets
@@ -66,7 +66,8 @@ def build(
 
     def work(folder: Path) -> dict[str, Any]:
         summary = build_targets(pool, settings, confidence_format, seed, str(source), folder)
-        print_build(summary)
+        if not as_json:
+            print("\n".join(build_lines(summary)))
         return {"rows": summary.rows, "group_size": summary.group_size}
 
     perform(

@@ -3,7 +3,6 @@
 from fractions import Fraction
 from typing import Any
 
-from calibsft.progress import say
 from calibsft.targets.build import BuildSummary
 
 BANDS = 10
@@ -14,23 +13,19 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def print_build(summary: BuildSummary) -> None:
+def build_lines(summary: BuildSummary) -> list[str]:
     """What was kept, and the target histogram before and after balancing."""
-    say(f"build: {summary.responses:,} responses to {summary.questions:,} questions")
+    lines = [f"{summary.responses:,} responses to {summary.questions:,} questions"]
     if summary.filtered:
-        say("  discarded: " + ", ".join(f"{reason} {count:,}" for reason, count in summary.filtered.items()))
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in summary.filtered.items())
+        lines.append(f"discarded: {reasons}")
     if summary.dropped_groups:
-        say(
-            f"  {len(summary.dropped_groups)} target groups below the minimum size left out ({sum(summary.dropped_groups.values())} responses)"
-        )
-    for line in histogram_lines(summary.before, summary.after):
-        say(f"  {line}")
-    balanced = (
-        f", {summary.group_size} of each of {len(summary.after)} targets"
-        if summary.group_size
-        else ", not balanced"
-    )
-    say(f"  kept {summary.rows:,} responses of {summary.rows_questions:,} questions{balanced}")
+        groups, responses = len(summary.dropped_groups), sum(summary.dropped_groups.values())
+        lines.append(f"{groups} target groups below the minimum size left out ({responses} responses)")
+    lines += histogram_lines(summary.before, summary.after)
+    each = f"{summary.group_size} of each of {len(summary.after)} targets"
+    balanced = each if summary.group_size else "not balanced"
+    return [*lines, f"kept {summary.rows:,} responses of {summary.rows_questions:,} questions, {balanced}"]
 
 
 def histogram_lines(before: dict[Fraction, int], after: dict[Fraction, int]) -> list[str]:
