@@ -17,7 +17,6 @@ from calibsft.errors import InputError
 from calibsft.metrics import score_table
 from calibsft.recipe import EvalSettings
 from calibsft.responses.formats import Format
-from calibsft.rollouts.engine import Sampling
 from calibsft.verify.verdicts import verify_folder
 
 ROWS = "rows.parquet"
@@ -42,10 +41,7 @@ def evaluate_model(
     benchmarks = {name: get_benchmark(name) for name in settings.benchmarks}
     questions = [q for benchmark in benchmarks.values() for q in list(benchmark.load())[: settings.limit]]
     counts = {name: settings.samples or benchmark.samples for name, benchmark in benchmarks.items()}
-    sampling = Sampling(settings.temperature, settings.top_p, settings.max_new_tokens, settings.stop)
-    collector = load_collector(
-        model_name, confidence_format, sampling, seed, settings.max_rows, device, dtype
-    )
+    collector = load_collector(model_name, confidence_format, settings, seed, device, dtype)
     rollouts, verdicts = folder / "rollouts", folder / "verdicts"
     tokens = collector.collect(
         questions, lambda q: counts[q.dataset], rollouts, settings.shard_questions, label

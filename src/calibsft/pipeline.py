@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 
 from calibsft.artifacts import StageFolder, file_hash, model_inputs
+from calibsft.errors import InputError
 from calibsft.progress import Progress, say, warn
 from calibsft.recipe import PLAYGROUND, Recipe
 from calibsft.responses.formats import get_format
@@ -64,20 +65,12 @@ def train_base(run: Run, folder: Path) -> Facts:
 
 
 def collect_rollouts(run: Run, folder: Path) -> Facts:
-    from calibsft.rollouts.engine import Sampling
     from calibsft.rollouts.load import load_collector
 
     recipe, settings = run.recipe, run.recipe.rollout
-    sampling = Sampling(settings.temperature, settings.top_p, settings.max_new_tokens, settings.stop)
     confidence_format = get_format(recipe.format)
     collector = load_collector(
-        run.base_model,
-        confidence_format,
-        sampling,
-        recipe.seed,
-        settings.max_rows,
-        recipe.device,
-        recipe.dtype,
+        run.base_model, confidence_format, settings, recipe.seed, recipe.device, recipe.dtype
     )
     questions = training_questions(recipe)
     tokens = collector.collect(
@@ -101,9 +94,11 @@ def verify_rollouts(run: Run, folder: Path) -> Facts:
     from calibsft.verify.verdicts import verify_folder
 
     versions = verify_folder(run.folder("rollout"), get_format(run.recipe.format), folder, "verify")
-    accuracy = float(
-        pl.scan_parquet(folder / "part-*.parquet").select(pl.col("correct").mean()).collect().item()
-    )
+    accuracy = pl.scan_parquet(folder / "part-*.parquet").select(pl.col("correct").mean()).collect().item()
+    if accuracy is None:
+        raise InputError(
+            f"{run.recipe.questions.source}: no gold answer could be read, so nothing is graded; mend the golds"
+        )
     low, high = PLAYGROUND_ACCURACY
     if run.recipe.model == PLAYGROUND and not low <= accuracy <= high:
         warn(

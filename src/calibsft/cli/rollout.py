@@ -65,11 +65,9 @@ def rollout(
     }
 
     def work(folder: Path) -> dict[str, Any]:
-        from calibsft.rollouts.engine import Sampling
         from calibsft.rollouts.load import load_collector
 
-        sampling = Sampling(temperature, top_p, max_new_tokens, settings.stop)
-        collector = load_collector(model, confidence_format, sampling, seed, max_rows, device, dtype)
+        collector = load_collector(model, confidence_format, settings, seed, device, dtype)
         tokens = collector.collect(loaded, lambda _: samples, folder, settings.shard_questions, "rollout")
         return {"tokens": tokens, "device": collector.device}
 

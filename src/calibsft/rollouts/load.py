@@ -1,6 +1,7 @@
 """Put a model, its tokenizer and the sampling settings together into a collector."""
 
 from calibsft.models import load_model, load_tokenizer
+from calibsft.recipe import EvalSettings, RolloutSettings
 from calibsft.responses.formats import Format
 from calibsft.rollouts.collect import Collector
 from calibsft.rollouts.engine import Sampling
@@ -10,14 +11,14 @@ from calibsft.rollouts.engine_transformers import TransformersEngine
 def load_collector(
     model_name: str,
     confidence_format: Format,
-    sampling: Sampling,
+    settings: RolloutSettings | EvalSettings,
     seed: int,
-    max_rows: int,
     device: str,
     dtype: str,
 ) -> Collector:
     """A collector that samples from the checkpoint `model_name` with the transformers engine."""
     tokenizer = load_tokenizer(model_name)
     model = load_model(model_name, device, dtype)
-    engine = TransformersEngine(model, tokenizer, max_rows)
+    engine = TransformersEngine(model, tokenizer, settings.max_rows)
+    sampling = Sampling(settings.temperature, settings.top_p, settings.max_new_tokens, settings.stop)
     return Collector(engine, tokenizer, confidence_format, sampling, seed, engine.context, str(model.device))
