@@ -14,7 +14,8 @@ from calibsft.errors import InputError
 from calibsft.recipe import LoraSettings, SftSettings, validated
 from calibsft.responses.formats import FORMATS
 from calibsft.sft.batches import training_order
-from calibsft.sft.fine_tune import accumulation_steps, fine_tune, latest_checkpoint
+from calibsft.sft.fine_tune import accumulation_steps, fine_tune
+from calibsft.training.checkpoints import latest_checkpoint
 
 FORMAT = FORMATS["probability"]
 QUICK = SftSettings(

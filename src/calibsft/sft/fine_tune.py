@@ -1,30 +1,16 @@
-"""The fine-tuning stage: training set and model in, checkpoint with model card out, resumable.
+"""The fine-tuning stage: training set and model in, checkpoint with model card out, resumable."""
 
-Checkpoints of the running training lie in `checkpoints/` and count only with their completeness mark, written
-last: a kill while one is being written loses that one and nothing else. They are deleted when the stage is done.
-"""
-
-import json
-import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from transformers import (
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-    PrinterCallback,
-    TrainerCallback,
-    TrainingArguments,
-)
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, TrainingArguments
 from transformers.trainer_utils import set_seed
 
-from calibsft.artifacts import write_text
 from calibsft.errors import InputError
 from calibsft.models import context_length, load_model, load_tokenizer, pick_device
-from calibsft.progress import FIRST_PROCESS, Progress, say, warn
-from calibsft.recipe import LoraSettings, SftSettings
+from calibsft.progress import Progress, warn
+from calibsft.recipe import SftSettings
 from calibsft.responses.formats import Format
 from calibsft.rollouts.prompts import prompt_ids
 from calibsft.sft.batches import PlannedExamples, collate, training_order
@@ -32,10 +18,10 @@ from calibsft.sft.card import model_card
 from calibsft.sft.encode import Encoder, Example
 from calibsft.sft.trainer import CalibSftTrainer
 from calibsft.tables import boolean_column, read_table
+from calibsft.training.adapters import with_adapters
+from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint, save_model
+from calibsft.training.journal import METRICS, Journal
 
-COMPLETE_MARK = "complete"
-MODEL = "model"
-METRICS = "metrics.jsonl"
 COLUMNS = ("question_id", "question", "response", "correct")
 
 
@@ -67,9 +53,9 @@ def fine_tune(
         model = with_adapters(model, settings.lora)
     order = training_order(draws, settings.steps * settings.batch_size, seed)
     trainer = make_trainer(model, tokenizer, PlannedExamples(examples, order), settings, seed, folder, device)
-    checkpoint = latest_checkpoint(folder / "checkpoints")
+    checkpoint = latest_checkpoint(folder / CHECKPOINTS)
     with Progress("sft", settings.steps, "steps", checkpoint_step(checkpoint)) as progress:
-        trainer.add_callback(_Journal(folder / METRICS, checkpoint_step(checkpoint), progress))
+        trainer.add_callback(Journal(folder / METRICS, checkpoint_step(checkpoint), progress, _note))
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     history = [entry for entry in trainer.state.log_history if "loss" in entry]
     save_model(
@@ -126,21 +112,6 @@ def encode_rows(
     return examples, draws
 
 
-def with_adapters(model: PreTrainedModel, lora: LoraSettings) -> PreTrainedModel:
-    """The model with trainable low-rank adapters and everything else frozen."""
-    from peft import LoraConfig, get_peft_model
-
-    modules = lora.target_modules if isinstance(lora.target_modules, str) else list(lora.target_modules)
-    config = LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules=modules, task_type="CAUSAL_LM")
-    try:
-        return get_peft_model(model, config)
-    except ValueError as error:
-        first = str(error).splitlines()[0]
-        raise InputError(
-            f"sft.lora.target_modules {lora.target_modules!r} does not fit the model ({first}); try all-linear"
-        ) from error
-
-
 def make_trainer(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -153,7 +124,7 @@ def make_trainer(
     """A trainer whose global batch is exactly `settings.batch_size` on however many devices there are."""
     on_cpu = pick_device(device).type == "cpu"
     arguments = TrainingArguments(
-        output_dir=str(folder / "checkpoints"),
+        output_dir=str(folder / CHECKPOINTS),
         max_steps=settings.steps,
         per_device_train_batch_size=min(settings.micro_batch_size, settings.batch_size),
         learning_rate=settings.learning_rate,
@@ -211,65 +182,5 @@ def accumulation_steps(settings: SftSettings, world_size: int, gpus: int) -> int
     return settings.batch_size // at_once
 
 
-def latest_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint that was written whole; torn ones are removed."""
-    checkpoints = sorted(folder.glob("checkpoint-*"), key=checkpoint_step)
-    whole = [checkpoint for checkpoint in checkpoints if (checkpoint / COMPLETE_MARK).is_file()]
-    for torn in set(checkpoints) - set(whole) if FIRST_PROCESS else ():
-        say(f"sft: {torn.name} was not written whole and is discarded")
-        shutil.rmtree(torn)
-    return whole[-1] if whole else None
-
-
-def checkpoint_step(checkpoint: Path | None) -> int:
-    return int(checkpoint.name.split("-")[1]) if checkpoint else 0
-
-
-def save_model(trainer: CalibSftTrainer, folder: Path, card: str) -> None:
-    """Write the final checkpoint under a temporary name, then give it its own; drop the running ones."""
-    partial = folder / f"{MODEL}.partial"
-    if FIRST_PROCESS:
-        shutil.rmtree(partial, ignore_errors=True)
-    trainer.accelerator.wait_for_everyone()
-    if trainer.sft.lora:
-        trainer.model = trainer.model.merge_and_unload()
-    trainer.save_model(str(partial))
-    trainer.accelerator.wait_for_everyone()
-    if not FIRST_PROCESS:
-        return
-    write_text(partial / "README.md", card)
-    shutil.rmtree(folder / MODEL, ignore_errors=True)
-    partial.rename(folder / MODEL)
-    shutil.rmtree(folder / "checkpoints", ignore_errors=True)
-
-
-class _Journal(TrainerCallback):  # type: ignore[misc]
-    """Writes metrics.jsonl and the progress line, and marks checkpoints that are whole."""
-
-    def __init__(self, path: Path, resumed_at: int, progress: Progress) -> None:
-        self._progress, self._path = progress, path
-        if FIRST_PROCESS:
-            write_text(path, "".join(_lines_up_to(path, resumed_at)))
-
-    def on_log(
-        self, args: Any, state: Any, control: Any, logs: dict[str, float] | None = None, **kwargs: Any
-    ) -> None:
-        if not state.is_world_process_zero or logs is None or "loss" not in logs:
-            return
-        with self._path.open("a", encoding="utf-8") as out:
-            out.write(json.dumps({"step": state.global_step, **logs}) + "\n")
-        self._progress.advance(1, note=f"loss {logs['loss']:.4f}")
-
-    def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if state.is_world_process_zero:
-            write_text(Path(args.output_dir, f"checkpoint-{state.global_step}", COMPLETE_MARK), "")
-
-
-def _lines_up_to(path: Path, step: int) -> Sequence[str]:
-    """Journal lines of steps that the resumed training will not repeat; a torn last line is dropped."""
-    if not path.is_file():
-        return []
-    lines = [
-        line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")
-    ]
-    return [line for line in lines if json.loads(line)["step"] <= step]
+def _note(logs: dict[str, float]) -> str:
+    return f"loss {logs['loss']:.4f}"

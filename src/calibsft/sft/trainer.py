@@ -1,28 +1,23 @@
-"""The trainer: transformers' Trainer with CalibSFT's loss and pickle-free checkpoints.
+"""The trainer: transformers' Trainer with CalibSFT's loss.
 
 Overrides few, named extension points. The counts that the loss divides by are those of the global batch - all
 accumulation steps, all ranks - so Trainer's own loss scaling is switched off. Knows tensors, not files of
 responses: `sft.fine_tune` brings them together.
 """
 
-import json
-from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
-from transformers import PreTrainedModel, Trainer
+from transformers import PreTrainedModel
 
 from calibsft.recipe import SftSettings
 from calibsft.sft.head import logits_only_at
 from calibsft.sft.loss import CONFIDENCE, NONE, Counts, token_losses, token_weights
+from calibsft.training.checkpoints import PickleFreeTrainer
 
-OPTIMIZER_FILE, RANDOM_FILE = "optimizer.safetensors", "random.safetensors"
 
-
-class CalibSftTrainer(Trainer):  # type: ignore[misc]
+class CalibSftTrainer(PickleFreeTrainer):
     """Trains on `sft.batches` tensors with the loss of `SftSettings`."""
 
     # The loss is already normalised over the whole accumulated batch.
@@ -63,57 +58,6 @@ class CalibSftTrainer(Trainer):  # type: ignore[misc]
             logs |= {"loss_reasoning": reasoning, "loss_confidence": confidence}
             self._terms = torch.zeros(2)
         super().log(logs, start_time)
-
-    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
-        # Not the library's own: it pickles the training arguments beside the weights.
-        folder = output_dir or self.args.output_dir
-        self.model.save_pretrained(folder, state_dict=state_dict)
-        if self.args.should_save:
-            self.processing_class.save_pretrained(folder)
-
-    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
-        if self.is_deepspeed_enabled or self.is_fsdp_enabled:
-            super()._save_optimizer_and_scheduler(output_dir)
-        elif self.args.should_save:
-            state = self.optimizer.state_dict()
-            tensors = {
-                f"{i}.{key}": value for i, slots in state["state"].items() for key, value in slots.items()
-            }
-            plain = {
-                "groups": json.dumps(state["param_groups"]),
-                "scheduler": json.dumps(self.lr_scheduler.state_dict()),
-            }
-            save_file(tensors, Path(output_dir, OPTIMIZER_FILE), metadata=plain)
-
-    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        path = Path(checkpoint or "", OPTIMIZER_FILE)
-        if checkpoint is None or not path.is_file():
-            super()._load_optimizer_and_scheduler(checkpoint)
-            return
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in load_file(path).items():
-            index, key = name.split(".", 1)
-            state.setdefault(int(index), {})[key] = tensor
-        with safe_open(path, framework="pt") as file:
-            plain = file.metadata()
-        self.optimizer.load_state_dict({"state": state, "param_groups": json.loads(plain["groups"])})
-        self.lr_scheduler.load_state_dict(json.loads(plain["scheduler"]))
-
-    def _save_rng_state(self, output_dir: str) -> None:
-        Path(output_dir).mkdir(parents=True, exist_ok=True)  # the first process may not have come so far yet
-        states = {"cpu": torch.get_rng_state()}
-        if torch.cuda.is_available():
-            states["cuda"] = torch.cuda.get_rng_state()
-        save_file(states, Path(output_dir, f"{self.args.process_index}-{RANDOM_FILE}"))
-
-    def _load_rng_state(self, checkpoint: str | None) -> None:
-        path = Path(checkpoint or "", f"{self.args.process_index}-{RANDOM_FILE}")
-        if checkpoint is None or not path.is_file():
-            return
-        states = load_file(path)
-        torch.set_rng_state(states["cpu"])
-        if "cuda" in states:
-            torch.cuda.set_rng_state(states["cuda"])
 
 
 def batch_loss(

@@ -1,0 +1,111 @@
+"""Checkpoints of a running training: safetensors and JSON only, complete or not at all.
+
+They lie in `checkpoints/` and count only with their completeness mark, written last: a kill while one is being
+written loses that one and nothing else. `save_model` writes the final one under a temporary name first.
+"""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import PeftModel
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from transformers import Trainer
+
+from calibsft.artifacts import write_text
+from calibsft.progress import FIRST_PROCESS, say
+
+OPTIMIZER_FILE, RANDOM_FILE = "optimizer.safetensors", "random.safetensors"
+COMPLETE_MARK = "complete"
+CHECKPOINTS, MODEL = "checkpoints", "model"
+
+
+class PickleFreeTrainer(Trainer):  # type: ignore[misc]
+    """transformers' Trainer without the files that it pickles: arguments, optimiser, random states."""
+
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        # Not the library's own: it pickles the training arguments beside the weights.
+        folder = output_dir or self.args.output_dir
+        self.model.save_pretrained(folder, state_dict=state_dict)
+        if self.args.should_save:
+            self.processing_class.save_pretrained(folder)
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        if self.is_deepspeed_enabled or self.is_fsdp_enabled:
+            super()._save_optimizer_and_scheduler(output_dir)
+        elif self.args.should_save:
+            state = self.optimizer.state_dict()
+            tensors = {
+                f"{i}.{key}": value for i, slots in state["state"].items() for key, value in slots.items()
+            }
+            plain = {
+                "groups": json.dumps(state["param_groups"]),
+                "scheduler": json.dumps(self.lr_scheduler.state_dict()),
+            }
+            save_file(tensors, Path(output_dir, OPTIMIZER_FILE), metadata=plain)
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        path = Path(checkpoint or "", OPTIMIZER_FILE)
+        if checkpoint is None or not path.is_file():
+            super()._load_optimizer_and_scheduler(checkpoint)
+            return
+        state: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in load_file(path).items():
+            index, key = name.split(".", 1)
+            state.setdefault(int(index), {})[key] = tensor
+        with safe_open(path, framework="pt") as file:
+            plain = file.metadata()
+        self.optimizer.load_state_dict({"state": state, "param_groups": json.loads(plain["groups"])})
+        self.lr_scheduler.load_state_dict(json.loads(plain["scheduler"]))
+
+    def _save_rng_state(self, output_dir: str) -> None:
+        Path(output_dir).mkdir(parents=True, exist_ok=True)  # the first process may not have come so far yet
+        states = {"cpu": torch.get_rng_state()}
+        if torch.cuda.is_available():
+            states["cuda"] = torch.cuda.get_rng_state()
+        save_file(states, Path(output_dir, f"{self.args.process_index}-{RANDOM_FILE}"))
+
+    def _load_rng_state(self, checkpoint: str | None) -> None:
+        path = Path(checkpoint or "", f"{self.args.process_index}-{RANDOM_FILE}")
+        if checkpoint is None or not path.is_file():
+            return
+        states = load_file(path)
+        torch.set_rng_state(states["cpu"])
+        if "cuda" in states:
+            torch.cuda.set_rng_state(states["cuda"])
+
+
+def latest_checkpoint(folder: Path) -> Path | None:
+    """The newest checkpoint that was written whole; torn ones are removed."""
+    checkpoints = sorted(folder.glob("checkpoint-*"), key=checkpoint_step)
+    whole = [checkpoint for checkpoint in checkpoints if (checkpoint / COMPLETE_MARK).is_file()]
+    for torn in set(checkpoints) - set(whole) if FIRST_PROCESS else ():
+        say(f"{torn} was not written whole and is discarded")
+        shutil.rmtree(torn)
+    return whole[-1] if whole else None
+
+
+def checkpoint_step(checkpoint: Path | None) -> int:
+    return int(checkpoint.name.split("-")[1]) if checkpoint else 0
+
+
+def save_model(trainer: PickleFreeTrainer, folder: Path, card: str) -> None:
+    """Write the final checkpoint under a temporary name, then give it its own; drop the running ones."""
+    partial = folder / f"{MODEL}.partial"
+    if FIRST_PROCESS:
+        shutil.rmtree(partial, ignore_errors=True)
+    trainer.accelerator.wait_for_everyone()
+    if isinstance(trainer.model, PeftModel):
+        trainer.model = trainer.model.merge_and_unload()
+    trainer.save_model(str(partial))
+    trainer.accelerator.wait_for_everyone()
+    if not FIRST_PROCESS:
+        return
+    write_text(partial / "README.md", card)
+    shutil.rmtree(folder / MODEL, ignore_errors=True)
+    partial.rename(folder / MODEL)
+    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
