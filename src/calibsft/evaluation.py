@@ -7,7 +7,7 @@ response, which every metric, figure and decision can be recomputed from.
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -18,6 +18,9 @@ from calibsft.metrics import score_table
 from calibsft.recipe import EvalSettings
 from calibsft.responses.formats import Format
 from calibsft.verify.verdicts import verify_folder
+
+if TYPE_CHECKING:
+    from calibsft.rollouts.collect import Collector
 
 ROWS = "rows.parquet"
 METRICS = "metrics.json"
@@ -36,22 +39,31 @@ def evaluate_model(
     """Fill `folder` with rollouts, verdicts, rows and metrics; returns facts for the manifest."""
     from calibsft.rollouts.load import load_collector
 
-    if not settings.benchmarks:
-        raise InputError("no benchmark to evaluate on; name some in eval.benchmarks or with --benchmarks")
+    require_benchmarks(settings)
+    collector = load_collector(model_name, confidence_format, settings, seed, device, dtype)
+    return {"model": model_name, **evaluate_with(collector, settings, folder, label)}
+
+
+def evaluate_with(collector: "Collector", settings: EvalSettings, folder: Path, label: str) -> dict[str, Any]:
+    """The same with a model that is loaded already."""
     benchmarks = {name: get_benchmark(name) for name in settings.benchmarks}
     questions = [q for benchmark in benchmarks.values() for q in list(benchmark.load())[: settings.limit]]
     counts = {name: settings.samples or benchmark.samples for name, benchmark in benchmarks.items()}
-    collector = load_collector(model_name, confidence_format, settings, seed, device, dtype)
     rollouts, verdicts = folder / "rollouts", folder / "verdicts"
     tokens = collector.collect(
         questions, lambda q: counts[q.dataset], rollouts, settings.shard_questions, label
     )
-    graders = verify_folder(rollouts, confidence_format, verdicts, f"{label}, verify")
+    graders = verify_folder(rollouts, collector.format, verdicts, f"{label}, verify")
     splits = {name: benchmark.split for name, benchmark in benchmarks.items()}
     rows = result_rows(rollouts, verdicts, splits)
     write_parquet(folder / ROWS, rows)
     write_json(folder / METRICS, score_table(rows.drop_nulls("correct")))
-    return {"tokens": tokens, "verifier": graders, "device": str(collector.device), "model": model_name}
+    return {"tokens": tokens, "verifier": graders, "device": str(collector.device)}
+
+
+def require_benchmarks(settings: EvalSettings) -> None:
+    if not settings.benchmarks:
+        raise InputError("no benchmark to evaluate on; name some in eval.benchmarks or with --benchmarks")
 
 
 def result_rows(rollouts: Path, verdicts: Path, splits: Mapping[str, str]) -> pl.DataFrame:

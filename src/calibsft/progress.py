@@ -14,6 +14,8 @@ from calibsft.text import printable
 # A launcher numbers the processes that share one piece of work; the first one speaks and keeps the books.
 # A RANK without other processes means nothing: schedulers export one.
 FIRST_PROCESS = os.environ.get("WORLD_SIZE", "1") == "1" or os.environ.get("RANK", "0") == "0"
+# Whether this process has the terminal for itself; two live lines would overwrite each other.
+ALONE = True
 PLAIN_INTERVAL = 10.0
 LIVE_INTERVAL = 0.2
 
@@ -39,7 +41,7 @@ class Progress:
         self._tokens = 0
         self._note = ""
         self._stream = stream or sys.stderr
-        self._live = self._stream.isatty()
+        self._live = ALONE and self._stream.isatty()
         self._began = self._shown = time.monotonic()
 
     def __enter__(self) -> Self:

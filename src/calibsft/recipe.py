@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from calibsft.errors import InputError, unknown_name
 
 PLAYGROUND = "playground"
+CALIBSFT = "calibsft"
 
 S = TypeVar("S", bound="Settings")
 StopString = Annotated[str, Field(min_length=1)]
@@ -107,6 +108,66 @@ class SftSettings(Settings):
         return self
 
 
+class RlSettings(Settings):
+    """How RL samples and learns; the defaults are the paper's. A step is a rollout step, of several updates."""
+
+    steps: int | None = Field(None, ge=1, description="rollout steps; default: the method's own")
+    questions: int = Field(64, ge=1, description="questions per rollout step")
+    group_size: int = Field(8, ge=2, description="responses per question")
+    updates: int = Field(2, ge=1, description="optimiser updates per rollout step")
+    micro_batch_size: int = Field(8, ge=1)
+    learning_rate: float = Field(2e-6, gt=0)
+    warmup_steps: int = Field(10, ge=0)
+    final_rate: float = Field(0.5, ge=0, le=1, description="the cosine ends at this share of learning_rate")
+    clip_low: float = Field(0.2, gt=0, lt=1)
+    clip_high: float = Field(0.28, gt=0)
+    dual_clip: float | None = Field(
+        None, gt=1, description="bound on the ratio where the advantage is negative"
+    )
+    kl: float | None = Field(
+        None, ge=0, description="weight of the divergence from the start; default: the method's"
+    )
+    max_prompt_tokens: int = Field(2048, ge=1)
+    max_new_tokens: int = Field(8192, ge=1)
+    stop: tuple[StopString, ...] = ()
+    max_rows: int = Field(1024, ge=1)
+    max_batches: int = Field(
+        20, ge=1, description="generated batches for one step before it trains on fewer groups"
+    )
+    overlong_buffer: int | None = Field(
+        None, ge=1, description="tokens before the limit where a penalty begins"
+    )
+    leave_one_out: bool = Field(False, description="compare a response with the success rate of the others")
+    mean_only: bool = Field(False, description="centre advantages without dividing by the group's deviation")
+    segment_loss: bool = Field(False, description="a mean of its own for answer and for confidence tokens")
+    keep_unanimous: bool = Field(False, description="train confidence on all-right and all-wrong groups too")
+    save_every: int = Field(10, ge=1)
+    eval_every: int | None = Field(
+        None, ge=1, description="evaluate on held-out questions every so many steps"
+    )
+    eval_questions: int = Field(100, ge=1, description="questions of each benchmark in those evaluations")
+    gradient_groups: int | None = Field(
+        None,
+        ge=1,
+        description="groups for measuring, before training, which confidence values get the gradient",
+    )
+    report_to: tuple[str, ...] = Field((), description="tensorboard, wandb, trackio, …")
+    gradient_checkpointing: bool = False
+    lora: LoraSettings | None = None
+
+    @model_validator(mode="after")
+    def _step_is_cut_evenly(self) -> Self:
+        if self.questions % self.updates:
+            raise ValueError(f"rl.questions {self.questions} is not a multiple of rl.updates {self.updates}")
+        rows = self.questions // self.updates * self.group_size
+        if rows % min(self.micro_batch_size, rows):
+            raise ValueError(
+                f"the {rows} responses of an update (rl.questions x group_size / updates) are not a multiple of"
+                f" rl.micro_batch_size {self.micro_batch_size}"
+            )
+        return self
+
+
 class EvalSettings(Settings):
     """Which benchmarks, and how they are sampled; `samples` overrides each benchmark's own number."""
 
@@ -135,7 +196,11 @@ class Recipe(Settings):
     rollout: RolloutSettings = RolloutSettings()
     targets: TargetSettings = TargetSettings()
     sft: SftSettings = SftSettings()
+    rl: RlSettings = RlSettings()
     eval: EvalSettings = EvalSettings()
+    # What is done to the base model, in order; models that share a beginning share its stages.
+    pipelines: tuple[tuple[str, ...], ...] = Field(((CALIBSFT,),), min_length=1)
+    jobs: int = Field(1, ge=1, description="stages that run side by side where none waits for the other")
 
     def to_yaml(self) -> str:
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
@@ -195,9 +260,10 @@ def _problem(error: yaml.YAMLError) -> str:
 
 
 def _refuse_unknown_names(recipe: Recipe) -> None:
-    """Refuse a format, target or benchmark that does not exist now, not hours into the run."""
+    """Refuse a format, target, benchmark or method that does not exist now, not hours into the run."""
     from calibsft.benchmarks import get_benchmark
     from calibsft.responses.formats import get_format
+    from calibsft.rl.methods import METHODS
     from calibsft.targets import TARGETS
 
     get_format(recipe.format)
@@ -205,6 +271,9 @@ def _refuse_unknown_names(recipe: Recipe) -> None:
         unknown_name("target", recipe.targets.name, list(TARGETS))
     for name in recipe.eval.benchmarks:
         get_benchmark(name)
+    for step in (step for pipeline in recipe.pipelines for step in pipeline):
+        if step not in (CALIBSFT, *METHODS):
+            unknown_name("step of a pipeline", step, [CALIBSFT, *METHODS])
 
 
 def parse_overrides(overrides: list[str]) -> dict[str, Any]:

@@ -41,24 +41,24 @@ def run(
         else [load_recipe(recipe, overrides)]
     )
     if dry_run:
-        from calibsft.pipeline import plan
+        from calibsft.pipeline import stage_names
 
         print(chosen[0].to_yaml(), end="")
-        say("stages: " + ", ".join(stage.name for stage in plan(chosen[0])))
+        say("stages: " + ", ".join(stage_names(chosen[0])))
         return
     folders = [out or Path("runs") / f"{r.name}-seed{r.seed}" for r in chosen]
-    from calibsft.pipeline import run_pipeline
+    from calibsft.pipeline import run_pipeline, stage_names
 
     for resolved, folder in zip(chosen, folders, strict=True):
         say(f"run: {folder}")
         run_pipeline(resolved, folder, fresh)
-    _show_runs(folders)
+    _show_runs(folders, stage_names(chosen[0]))
 
 
-def _show_runs(folders: list[Path]) -> None:
+def _show_runs(folders: list[Path], stage_order: list[str]) -> None:
     """The headline of one run, or the table of several seeds."""
     from calibsft.report.runs import seeds_report
 
-    print(seeds_report(folders))
+    print(seeds_report(folders, stage_order))
     for folder in folders:
         print(f"report: {folder / 'report' / 'report.html'}")

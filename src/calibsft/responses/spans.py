@@ -59,6 +59,11 @@ class TokenOffsets:
         # (a character split over tokens, a tokenizer that drops leading spaces) prefixes are decoded.
         self._ends = list(accumulate(map(len, parts))) if "".join(parts) == self.text else None
 
+    @property
+    def tokens(self) -> int:
+        """How many tokens the sequence has."""
+        return len(self._ids)
+
     def token_at(self, char: int) -> int:
         """The index of the token that completes the character at `char`."""
         if not 0 <= char < len(self.text):

@@ -16,9 +16,9 @@ from calibsft.errors import InputError
 from calibsft.progress import Progress, warn
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse
-from calibsft.responses.spans import TokenOffsets
 from calibsft.rollouts.engine import Completion, Engine, Request, Sampling, sample_seed
 from calibsft.rollouts.prompts import prompt_ids, require_room
+from calibsft.rollouts.read import text_offsets, value_entropy
 from calibsft.schema import Question, Rollout
 
 QUESTIONS = "questions.parquet"
@@ -94,26 +94,17 @@ class Collector:
         return tuple(sample_seed(self.seed, question.dataset, question.id, i) for i in range(count))
 
     def _rollout(self, question: Question, sample: int, completion: Completion) -> Rollout:
-        ids = completion.token_ids
-        ended = completion.finished and ids[-1] in self.engine.end_ids
-        offsets = TokenOffsets(self.tokenizer, ids[:-1] if ended else ids, self._pieces)
+        offsets = text_offsets(self.tokenizer, completion, self.engine.end_ids, self._pieces)
         return Rollout(
             dataset=question.dataset,
             question_id=question.id,
             sample=sample,
             response=offsets.text,
-            token_ids=ids,
+            token_ids=completion.token_ids,
             finished=completion.finished,
             mean_logprob=float(completion.logprobs.mean()),
-            confidence_entropy=self._confidence_entropy(offsets, completion),
+            confidence_entropy=value_entropy(offsets, parse(offsets.text, self.format), completion),
         )
-
-    def _confidence_entropy(self, offsets: TokenOffsets, completion: Completion) -> float | None:
-        span = parse(offsets.text, self.format).value_span
-        if span is None:
-            return None
-        first, last = offsets.token_at(span[0]), offsets.token_at(span[1] - 1)
-        return float(completion.entropies[first : last + 1].mean())
 
 
 def plan_shards(questions: Sequence[Question], size: int) -> dict[str, Sequence[Question]]:

@@ -1,0 +1,57 @@
+"""The models of a run: what was done to the base, in order, and how it writes its confidence."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from calibsft.recipe import CALIBSFT, Recipe
+from calibsft.rl.methods import METHODS
+
+BASE_TITLE, CALIBSFT_TITLE = "Base", "CalibSFT"
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """One model of a run.
+
+    `steps` are "calibsft" and names of RL methods. `other_format` is the confidence format where a method needs
+    another one than the recipe's, empty otherwise.
+    """
+
+    steps: tuple[str, ...]
+    other_format: str = ""
+
+    @property
+    def parent(self) -> "Chain":
+        """The model that the last step started from."""
+        return replace(self, steps=self.steps[:-1])
+
+    @property
+    def base(self) -> "Chain":
+        return replace(self, steps=())
+
+    @property
+    def label(self) -> str:
+        """How tables and figures call the model."""
+        titles = [CALIBSFT_TITLE if step == CALIBSFT else METHODS[step].title for step in self.steps]
+        if not titles or (len(titles) == 1 and titles != [CALIBSFT_TITLE]):
+            titles.insert(0, BASE_TITLE)
+        return "→".join(titles) + (f" ({self.other_format})" if self.other_format else "")
+
+    def stage(self, name: str = "") -> str:
+        """The folder of this model's stage `name`; without a name, the model's own."""
+        parts = (*self.steps, name, self.other_format)
+        return "-".join(part for part in parts if part)
+
+
+def chains(recipe: Recipe) -> Iterator[Chain]:
+    """Every model that the recipe's pipelines make, each after the one it starts from; repeats included."""
+    for pipeline in recipe.pipelines:
+        other = other_format(recipe, pipeline)
+        for length in range(len(pipeline) + 1):
+            yield Chain(pipeline[:length], other)
+
+
+def other_format(recipe: Recipe, pipeline: tuple[str, ...]) -> str:
+    """The format that a method of the pipeline is defined for, where the recipe's own is not."""
+    needed = [METHODS[step].formats for step in pipeline if step in METHODS and METHODS[step].formats]
+    return needed[0][0] if needed and recipe.format not in needed[0] else ""

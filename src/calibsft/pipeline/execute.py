@@ -1,0 +1,118 @@
+"""Run the stages of a plan: what is done is skipped, what does not wait for each other runs side by side.
+
+One stage at a time runs in this process, with its live progress line. Where the recipe allows several jobs and
+several stages are ready, each gets a process of its own. A stage that fails does not stop those beside it; the
+run ends when they have finished, and a rerun goes on from there.
+"""
+
+import os
+import threading
+import time
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from multiprocessing import get_context
+from pathlib import Path
+
+from calibsft import progress
+from calibsft.artifacts import SETTINGS, StageFolder, file_hash, model_inputs, read_manifest, write_text
+from calibsft.pipeline.plan import Stage, plan
+from calibsft.pipeline.stages import Run
+from calibsft.progress import FIRST_PROCESS, warn
+from calibsft.recipe import PLAYGROUND, Recipe, load_recipe
+
+PARENT_CHECK_SECONDS = 1.0
+
+
+def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False) -> None:
+    """Do what is missing of `recipe` in `root`.
+
+    Parameters
+    ----------
+    fresh
+        Start over every stage whose settings or inputs changed, instead of refusing.
+    """
+    if FIRST_PROCESS:
+        write_text(root / SETTINGS, recipe.to_yaml())
+    waiting = plan(Run(recipe, root))
+    # Under a launcher every stage is shared by all processes already.
+    if recipe.jobs == 1 or "WORLD_SIZE" in os.environ:
+        for stage in waiting:
+            perform(recipe, root, stage, fresh)
+        return
+    _side_by_side(recipe, root, waiting, fresh)
+
+
+def stage_names(recipe: Recipe) -> list[str]:
+    """The names of a recipe's stages, in order."""
+    return [stage.name for stage in plan(Run(recipe, Path()))]
+
+
+def stage_order(root: Path) -> list[str]:
+    """The names of a run's stages in order; empty where the folder has no recipe."""
+    path = root / SETTINGS
+    return stage_names(load_recipe(str(path))) if path.is_file() else []
+
+
+def perform(recipe: Recipe, root: Path, stage: Stage, fresh: bool) -> None:
+    """Do one stage unless it is done; the stages that it needs are."""
+    folder(recipe, root, stage).perform(stage.work, fresh)
+
+
+def folder(recipe: Recipe, root: Path, stage: Stage) -> StageFolder:
+    """The stage's folder, with hashes of everything that the stage reads."""
+    inputs = {name: read_manifest(root / name)["content_hash"] for name in stage.needs}
+    if "questions" in stage.settings and recipe.questions.source != PLAYGROUND:
+        inputs["questions"] = file_hash(Path(recipe.questions.source))
+    if "model" in stage.settings and recipe.model != PLAYGROUND:
+        inputs |= model_inputs(recipe.model)
+    return StageFolder(root / stage.name, stage.name, stage.settings, inputs)
+
+
+def _side_by_side(recipe: Recipe, root: Path, waiting: list[Stage], fresh: bool) -> None:
+    done: set[str] = set()
+    running: dict[Future[None], Stage] = {}
+    failure: BaseException | None = None
+    context = get_context("spawn")
+    with ProcessPoolExecutor(recipe.jobs, context, _begin_worker, (os.getpid(),)) as pool:
+        while running or (waiting and failure is None):
+            ready = [stage for stage in waiting if done.issuperset(stage.needs)] if failure is None else []
+            alone = not running and (len(ready) == 1 or _is_done(folder(recipe, root, ready[0]), fresh))
+            for stage in ready[: 1 if alone else recipe.jobs - len(running)]:
+                waiting.remove(stage)
+                if alone:
+                    perform(recipe, root, stage, fresh)
+                    done.add(stage.name)
+                else:
+                    running[pool.submit(perform_named, root, stage.name, fresh)] = stage
+            for future in wait(running, return_when=FIRST_COMPLETED).done if running else ():
+                stage = running.pop(future)
+                failure = failure or future.exception()
+                done.add(stage.name)
+                if future.exception() is not None and running:
+                    beside = ", ".join(other.name for other in running.values())
+                    warn(f"{stage.name}: {future.exception()}; waiting for {beside}")
+    if failure is not None:
+        raise failure
+
+
+def _is_done(stage: StageFolder, fresh: bool) -> bool:
+    return stage.complete and not (fresh and stage.difference())
+
+
+def perform_named(root: Path, name: str, fresh: bool) -> None:
+    """Do the stage called `name` of the run in `root`, in a process of its own."""
+    recipe = load_recipe(str(root / SETTINGS))
+    stage = next(stage for stage in plan(Run(recipe, root)) if stage.name == name)
+    perform(recipe, root, stage, fresh)
+
+
+def _begin_worker(parent: int) -> None:
+    """Set up a process that works beside others: plain progress lines, and no life after the parent's death."""
+    progress.ALONE = False
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    # A killed parent cannot tell its workers; a rerun must not find one still writing.
+    while os.getppid() == parent:
+        time.sleep(PARENT_CHECK_SECONDS)
+    os._exit(1)

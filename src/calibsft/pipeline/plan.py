@@ -1,0 +1,104 @@
+"""From a recipe to its stages, each after those that it reads.
+
+CalibSFT is four stages on the model before it (rollout, verify, build, sft); RL is one, which reads questions and
+success rates from the base model's rollouts. Every model is evaluated. Models that share a beginning share its
+stages, by name.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from calibsft.pipeline import stages
+from calibsft.pipeline.chain import Chain, chains
+from calibsft.pipeline.stages import Facts, Run, model_stage
+from calibsft.recipe import CALIBSFT, PLAYGROUND
+
+# The recipe's keys that decide what a model's samples look like.
+SAMPLED_FROM = ("seed", "format", "model", "device", "dtype")
+REPORT = "report"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of a run; `settings` shape its result, and the stages in `needs` come before it."""
+
+    name: str
+    settings: dict[str, Any]
+    needs: tuple[str, ...]
+    work: Callable[[Path], Facts]
+
+
+def plan(run: Run) -> list[Stage]:
+    """The stages of a run, in order."""
+    found: dict[str, Stage] = {}
+    for chain in dict.fromkeys(chains(run.recipe)):
+        for stage in _stages_of(run, chain):
+            found.setdefault(stage.name, stage)
+    evaluations = tuple(name for name in found if name.startswith("eval"))
+    builds = tuple(name for name in found if name.endswith("build"))
+    report = Stage(REPORT, {"name": run.recipe.name}, (*builds, *evaluations), partial(_write_report, run))
+    return [*found.values(), report]
+
+
+def _stages_of(run: Run, chain: Chain) -> Iterator[Stage]:
+    """How the model of `chain` is made from the one before it, and its evaluation."""
+    make = partial(_stage, run)
+    model = (model_stage(chain),)
+    if not chain.steps:
+        if run.recipe.model == PLAYGROUND:
+            yield make("base", chain, ("seed", "base"), (), stages.train_base)
+    elif chain.steps[-1] == CALIBSFT:
+        yield from _sampled(run, chain.parent)
+        yield from _calibsft(run, chain.parent)
+    else:
+        yield from _sampled(run, chain.base)
+        needs = (model_stage(chain.parent), chain.base.stage("rollout"), chain.base.stage("verify"))
+        yield make(chain.stage(), chain, ("seed", "format", "model", "device", "rl"), needs, stages.run_rl)
+    name = f"eval-{chain.stage() if chain.steps else chain.stage('base')}"
+    yield make(name, chain, (*SAMPLED_FROM, "eval"), model, stages.evaluate)
+
+
+def _sampled(run: Run, chain: Chain) -> Iterator[Stage]:
+    """Rollouts of a model on the training questions, with verdicts."""
+    rollout, verify = chain.stage("rollout"), chain.stage("verify")
+    sections = (*SAMPLED_FROM, "questions", "rollout")
+    yield _stage(run, rollout, chain, sections, (model_stage(chain),), stages.collect_rollouts)
+    yield _stage(run, verify, chain, ("format",), (rollout,), stages.verify_rollouts)
+
+
+def _calibsft(run: Run, chain: Chain) -> Iterator[Stage]:
+    """Targets for the rollouts of a model, and the model fine-tuned on them."""
+    build, sft = chain.stage("build"), chain.stage("sft")
+    sampled = (chain.stage("rollout"), chain.stage("verify"))
+    yield _stage(run, build, chain, ("seed", "format", "targets"), sampled, stages.build_training_set)
+    sections = ("seed", "format", "model", "device", "sft")
+    yield _stage(run, sft, chain, sections, (model_stage(chain), build), stages.run_sft)
+
+
+def _stage(
+    run: Run,
+    name: str,
+    chain: Chain,
+    sections: tuple[str, ...],
+    needs: tuple[str, ...],
+    work: Callable[[Run, Chain, Path], Facts],
+) -> Stage:
+    """A stage whose settings are sections of the recipe, with the format of its chain."""
+    resolved = run.recipe.model_dump(mode="json")
+    settings = {section: resolved[section] for section in sections}
+    if "format" in settings and chain.other_format:
+        settings["format"] = chain.other_format
+    if run.recipe.model != PLAYGROUND:
+        needs = tuple(need for need in needs if need != "base")
+    return Stage(name, settings, needs, partial(work, run, chain))
+
+
+def _write_report(run: Run, folder: Path) -> Facts:
+    from calibsft.report.page import write_report
+    from calibsft.report.runs import summarise
+
+    write_report(summarise(run.root, [stage.name for stage in plan(run)]), folder)
+    return {}

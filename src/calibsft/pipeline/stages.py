@@ -1,0 +1,158 @@
+"""What each stage does: small functions that bring settings, inputs and one room of the package together."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from calibsft.errors import InputError
+from calibsft.pipeline.chain import Chain
+from calibsft.progress import Progress, say, warn
+from calibsft.recipe import CALIBSFT, PLAYGROUND, Recipe
+from calibsft.responses.formats import Format, get_format
+
+Facts = dict[str, Any]
+
+# Within these bounds the playground shows something: a weaker base has no high targets, a stronger one no low ones.
+PLAYGROUND_ACCURACY = (0.3, 0.65)
+PLAYGROUND_QUESTIONS = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A recipe and the folder that its stages fill."""
+
+    recipe: Recipe
+    root: Path
+
+    def model(self, chain: Chain) -> str:
+        """The checkpoint of `chain`: a folder of this run, or for the base whatever the recipe names."""
+        if not chain.steps:
+            return str(self.root / "base" / "model") if self.recipe.model == PLAYGROUND else self.recipe.model
+        return str(self.root / model_stage(chain) / "model")
+
+    def format(self, chain: Chain) -> Format:
+        return get_format(chain.other_format or self.recipe.format)
+
+
+def model_stage(chain: Chain) -> str:
+    """The stage that makes the model of `chain`."""
+    if not chain.steps:
+        return "base"
+    return chain.parent.stage("sft") if chain.steps[-1] == CALIBSFT else chain.stage()
+
+
+def train_base(run: Run, chain: Chain, folder: Path) -> Facts:
+    from calibsft.playground.base import train_base
+
+    settings = run.recipe.base
+    with Progress("base", settings.steps, "steps") as progress:
+        train_base(settings, run.recipe.seed, folder / "model", progress)
+    return {"device": "cpu"}
+
+
+def collect_rollouts(run: Run, chain: Chain, folder: Path) -> Facts:
+    from calibsft.rollouts.load import load_collector
+
+    recipe, settings = run.recipe, run.recipe.rollout
+    collector = load_collector(
+        run.model(chain), run.format(chain), settings, recipe.seed, recipe.device, recipe.dtype
+    )
+    questions = training_questions(recipe)
+    tokens = collector.collect(
+        questions, lambda _: settings.samples, folder, settings.shard_questions, folder.name
+    )
+    return {"tokens": tokens, "device": collector.device, "questions": len(questions)}
+
+
+def training_questions(recipe: Recipe) -> list[Any]:
+    """The questions that responses are sampled for."""
+    if recipe.questions.source == PLAYGROUND:
+        from calibsft.playground import world
+
+        return world.training_questions(recipe.questions.limit or PLAYGROUND_QUESTIONS)
+    from calibsft.benchmarks.files import load_questions
+
+    return load_questions(Path(recipe.questions.source))[: recipe.questions.limit]
+
+
+def verify_rollouts(run: Run, chain: Chain, folder: Path) -> Facts:
+    from calibsft.verify.verdicts import verify_folder
+
+    versions = verify_folder(run.root / chain.stage("rollout"), run.format(chain), folder, folder.name)
+    accuracy = pl.scan_parquet(folder / "part-*.parquet").select(pl.col("correct").mean()).collect().item()
+    if accuracy is None:
+        raise InputError(
+            f"{run.recipe.questions.source}: no gold answer could be read, so nothing is graded; mend the golds"
+        )
+    low, high = PLAYGROUND_ACCURACY
+    if run.recipe.model == PLAYGROUND and not chain.steps and not low <= accuracy <= high:
+        warn(
+            f"the base model is right in {accuracy:.0%} of its responses; {low:.0%} to {high:.0%} is where targets spread: change base.steps"
+        )
+    return {"verifier": versions, "accuracy": accuracy}
+
+
+def build_training_set(run: Run, chain: Chain, folder: Path) -> Facts:
+    from calibsft.report.terminal import build_lines
+    from calibsft.targets.build import build
+    from calibsft.targets.pool import pool_of_run
+
+    rollouts = run.root / chain.stage("rollout")
+    pool = pool_of_run(rollouts, run.root / chain.stage("verify"))
+    recipe = run.recipe
+    summary = build(pool, recipe.targets, run.format(chain), recipe.seed, str(rollouts), folder)
+    say("\n".join(build_lines(summary)))
+    return {"rows": summary.rows, "group_size": summary.group_size}
+
+
+def run_sft(run: Run, chain: Chain, folder: Path) -> Facts:
+    from calibsft.sft.fine_tune import fine_tune
+    from calibsft.targets.build import SFT_TABLE
+
+    recipe = run.recipe
+    data = run.root / chain.stage("build") / SFT_TABLE
+    return fine_tune(
+        run.model(chain), data, recipe.sft, run.format(chain), recipe.seed, folder, recipe.device
+    )
+
+
+def run_rl(run: Run, chain: Chain, folder: Path) -> Facts:
+    from calibsft.rl.methods import get_method
+    from calibsft.rl.questions import read_questions
+    from calibsft.rl.train import train_policy
+
+    recipe, base = run.recipe, chain.base
+    questions, rates = read_questions(run.root / base.stage("rollout"), run.root / base.stage("verify"))
+    facts = train_policy(
+        run.model(chain.parent),
+        questions,
+        rates,
+        get_method(chain.steps[-1]),
+        recipe.rl,
+        run.format(chain),
+        recipe.seed,
+        folder,
+        recipe.device,
+        recipe.eval,
+    )
+    start = {"start": chain.parent.label, "calibrated": CALIBSFT in chain.steps}
+    return {"label": chain.label, **start, **facts}
+
+
+def evaluate(run: Run, chain: Chain, folder: Path) -> Facts:
+    from calibsft.evaluation import evaluate_model
+
+    recipe = run.recipe
+    facts = evaluate_model(
+        run.model(chain),
+        recipe.eval,
+        run.format(chain),
+        recipe.seed,
+        folder,
+        recipe.device,
+        recipe.dtype,
+        folder.name,
+    )
+    return {"label": chain.label, **facts}

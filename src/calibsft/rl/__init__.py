@@ -1,0 +1,9 @@
+"""Confidence-aware RL: methods as pure functions, dynamic sampling, and a trainer on TRL's GRPOTrainer.
+
+`segment_advantages` and `METHODS` work without torch, for use in any other trainer.
+"""
+
+from calibsft.rl.advantages import segment_advantages
+from calibsft.rl.methods import METHODS
+
+__all__ = ["METHODS", "segment_advantages"]

@@ -1,0 +1,165 @@
+"""From rewards to advantages: per response and segment, then per token.
+
+Group-relative: a response is compared with the other responses to its question and with nothing else. A group
+whose rewards are all equal has advantages of exactly 0, not rounding noise blown up by a tiny deviation.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from calibsft.errors import InputError
+from calibsft.rl.method import BoolArray, FloatArray, Group, Method, SegmentRewards
+from calibsft.rl.methods import get_method
+
+STD_FLOOR = 1e-4
+# Differences below this come from rounding: rewards are sums and squares of two-decimal numbers of order 1.
+EQUAL_WITHIN = 1e-12
+DIGIT_STEPS = 9
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SegmentAdvantages:
+    """One advantage per response for its answer tokens and one for its confidence tokens."""
+
+    answer_G: FloatArray
+    confidence_G: FloatArray
+
+
+def advantages_of(group: Group, method: Method, rewards: SegmentRewards) -> SegmentAdvantages:
+    """Centre each segment's rewards in the group and, if the method says so, divide by their deviation."""
+    size = len(group.correct_G)
+    parts = (rewards.answer_G, rewards.confidence_G)
+    answer_G, confidence_G = (_relative(part_G, method.divide_by_std, size) for part_G in parts)
+    return SegmentAdvantages(answer_G, confidence_G)
+
+
+def _relative(rewards_G: FloatArray | None, divide_by_std: bool, size: int) -> FloatArray:
+    if rewards_G is None:
+        return np.zeros(size)
+    if not np.isfinite(rewards_G).all():
+        raise InputError(
+            f"a reward is not a finite number ({rewards_G.tolist()}); check that confidences lie in [0, 1]"
+        )
+    if np.ptp(rewards_G) <= EQUAL_WITHIN:
+        return np.zeros(size)
+    centred_G: FloatArray = rewards_G - rewards_G.mean()
+    return centred_G / (rewards_G.std(ddof=1) + STD_FLOOR) if divide_by_std else centred_G
+
+
+def advantages_G_T(segments: SegmentAdvantages, confidence_tokens_G_T: BoolArray) -> FloatArray:
+    """Every token's advantage: the confidence segment's where marked, the answer's elsewhere."""
+    return np.where(confidence_tokens_G_T, segments.confidence_G[:, None], segments.answer_G[:, None])
+
+
+def segment_advantages(
+    method: str,
+    correct: Sequence[Any],
+    confidence: Sequence[Any],
+    well_formed: Sequence[Any],
+    q: float | None = None,
+    *,
+    leave_one_out: bool = False,
+    divide_by_std: bool | None = None,
+) -> dict[str, list[float]]:
+    """The advantages of one group of responses to one question, for use in any trainer.
+
+    Parameters
+    ----------
+    method
+        A name from `METHODS`: rlvr, rlcr, coca, dcpo, c3rl or redoubt.
+    correct
+        Whether each answer is right: booleans, or 0 and 1.
+    confidence
+        Stated confidences in [0, 1] (a digit d of the integer format is d/9); None or NaN where unreadable.
+    well_formed
+        Whether each response keeps to the format; only a malformed one may lack a confidence.
+    q
+        The question's success rate before RL; c3rl needs it.
+    leave_one_out
+        Keep a response's own correctness out of the success rate that it is compared with (coca, dcpo).
+    divide_by_std
+        Override whether advantages are divided by the group's standard deviation.
+
+    Returns
+    -------
+    dict
+        "answer" and "confidence": one advantage per response for the tokens of each segment. Methods with one
+        reward for the whole response give both the same; redoubt gives the answer exactly 0.
+
+    Raises
+    ------
+    InputError
+        Unknown method, fewer than two responses, unequal lengths, or a value out of range.
+    """
+    chosen = get_method(method)
+    if divide_by_std is not None:
+        chosen = replace(chosen, divide_by_std=divide_by_std)
+    group = _checked_group(chosen, correct, confidence, well_formed, q, leave_one_out)
+    found = advantages_of(group, chosen, chosen.rewards(group))
+    return {"answer": found.answer_G.tolist(), "confidence": found.confidence_G.tolist()}
+
+
+def _checked_group(
+    method: Method,
+    correct: Sequence[Any],
+    confidence: Sequence[Any],
+    well_formed: Sequence[Any],
+    q: float | None,
+    leave_one_out: bool,
+) -> Group:
+    sizes = {len(correct), len(confidence), len(well_formed)}
+    if len(sizes) > 1:
+        raise InputError(
+            f"correct, confidence and well_formed have {len(correct)}, {len(confidence)} and {len(well_formed)} entries;"
+            " give one of each per response"
+        )
+    if len(correct) < 2:
+        raise InputError(
+            f"a group of {len(correct)} has nothing to compare a response with; give at least two responses"
+        )
+    if method.needs_success_rate and q is None:
+        raise InputError(
+            f"{method.name} needs q, the question's success rate before RL; give q=0.5 or the like"
+        )
+    if q is not None and not 0 <= q <= 1:
+        raise InputError(f"q = {q} is not a success rate; give a number in [0, 1]")
+    correct_G, well_formed_G = _booleans("correct", correct), _booleans("well_formed", well_formed)
+    confidence_G = _confidences(confidence, well_formed_G)
+    if method.formats == ("integer",):
+        _require_digits(method, confidence_G[well_formed_G])
+    return Group(correct_G, confidence_G, well_formed_G, q, leave_one_out)
+
+
+def _booleans(name: str, values: Sequence[Any]) -> BoolArray:
+    for index, value in enumerate(values):
+        if value not in (0, 1):  # True and False are 1 and 0
+            raise InputError(f"{name}[{index}] = {value!r} is neither true nor false; give booleans")
+    return np.array([bool(value) for value in values])
+
+
+def _confidences(values: Sequence[Any], well_formed_G: BoolArray) -> FloatArray:
+    found = np.full(len(values), np.nan)
+    for index, value in enumerate(values):
+        readable = isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) <= 1
+        unreadable = value is None or (isinstance(value, Real) and np.isnan(float(value)))
+        if not (readable or (unreadable and not well_formed_G[index])):
+            raise InputError(
+                f"confidence[{index}] = {value!r} is not a number in [0, 1]; a response without one must be marked malformed"
+            )
+        found[index] = float(value) if readable else np.nan
+    return found
+
+
+def _require_digits(method: Method, confidence_N: FloatArray) -> None:
+    """Refuse confidences off the integer format's grid: a method for digits would misread probabilities."""
+    digits_N = DIGIT_STEPS * confidence_N
+    off_N = np.abs(digits_N - np.rint(digits_N)) > 1e-6
+    if off_N.any():
+        raise InputError(
+            f"{method.name} is defined for the integer format, whose confidences are d/9;"
+            f" {confidence_N[off_N][0]:g} is not one"
+        )

@@ -1,0 +1,86 @@
+"""What one rollout step looked like: calibration, exploration, rewards and form of everything that was generated.
+
+Computed on all generated responses, also those of dropped groups, so that the figures are those of the policy and
+not of the filter. Unreadable confidences count as 0, as in the evaluation. Holds no state and writes nothing.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import numpy as np
+
+from calibsft.metrics import (
+    ConfidenceTable,
+    accuracy,
+    auroc,
+    brier,
+    effective_support,
+    expected_calibration_error,
+    top1,
+)
+from calibsft.recipe import RlSettings
+from calibsft.rl.batches import rewards_of
+from calibsft.rl.method import Method
+from calibsft.rl.scoring import ScoredGroup
+
+COLLAPSED_ABOVE = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the step's metrics need of one group; small, since processes exchange it."""
+
+    correct: tuple[bool, ...]
+    confidence: tuple[float | None, ...]
+    reasons: tuple[str, ...]
+    entropies: tuple[float | None, ...]
+    lengths: tuple[int, ...]
+    rewards: tuple[float | None, float | None]
+
+
+def seen(scored: ScoredGroup, method: Method, settings: RlSettings) -> Seen:
+    rewards = rewards_of(scored, method, settings)
+    confidence = (None if np.isnan(c) else float(c) for c in scored.group.confidence_G)
+    return Seen(
+        tuple(scored.group.correct_G.tolist()),
+        tuple(confidence),
+        tuple(response.reason for response in scored.responses),
+        tuple(response.entropy for response in scored.responses),
+        tuple(len(response.token_ids) for response in scored.responses),
+        tuple(
+            None if part is None else float(part.mean()) for part in (rewards.answer_G, rewards.confidence_G)
+        ),  # type: ignore[arg-type]
+    )
+
+
+def step_metrics(groups: Sequence[Seen]) -> dict[str, float]:
+    """The step's figures by name; those that are undefined here (AUROC of one class) are left out."""
+    confidences = [c for group in groups for c in group.confidence]
+    correct = [z for group in groups for z in group.correct]
+    table = ConfidenceTable.from_rows(np.array([c or 0.0 for c in confidences]), np.array(correct))
+    reasons = Counter(reason for group in groups for reason in group.reasons)
+    malformed = {reason: count / len(correct) for reason, count in reasons.items() if reason != "ok"}
+    found: dict[str, float | None] = {
+        "pass@1": accuracy(table),
+        "auroc": auroc(table),
+        "brier": brier(table),
+        "ece": expected_calibration_error(table),
+        "effective_support": effective_support(table),
+        "top1": top1(table),
+        "mean_confidence": _mean(confidences),
+        "distinct_values": fmean(len({c for c in group.confidence if c is not None}) for group in groups),
+        "confidence_entropy": _mean([e for group in groups for e in group.entropies]),
+        "malformed": sum(malformed.values()),
+        "response_tokens": fmean(n for group in groups for n in group.lengths),
+        "reward_answer": _mean([group.rewards[0] for group in groups]),
+        "reward_confidence": _mean([group.rewards[1] for group in groups]),
+        **{f"malformed/{reason}": share for reason, share in malformed.items()},
+    }
+    return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None

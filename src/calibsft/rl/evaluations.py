@@ -1,0 +1,76 @@
+"""Evaluate on held-out questions while RL goes on, with the weights as they are.
+
+Uses the evaluation of `calibsft eval` on the first questions of each benchmark. One line per evaluation in
+`evals.jsonl`; an evaluation that a resumed run repeats replaces its line.
+"""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transformers import TrainerCallback
+
+from calibsft.artifacts import write_text
+from calibsft.evaluation import evaluate_with, read_metrics
+from calibsft.progress import FIRST_PROCESS
+from calibsft.recipe import EvalSettings, RlSettings
+from calibsft.responses.formats import Format
+from calibsft.rollouts.collect import Collector
+from calibsft.rollouts.engine import Sampling
+
+if TYPE_CHECKING:
+    from calibsft.rl.trainer import RlTrainer
+
+EVALS, FOLDER = "evals.jsonl", "evals"
+
+
+class HeldOutEvaluation(TrainerCallback):  # type: ignore[misc]
+    """Evaluates every `settings.eval_every` rollout steps."""
+
+    def __init__(
+        self,
+        trainer: "RlTrainer",
+        evaluation: EvalSettings,
+        settings: RlSettings,
+        confidence_format: Format,
+        seed: int,
+        folder: Path,
+    ) -> None:
+        assert settings.eval_every is not None
+        self._trainer, self._settings, self._folder = trainer, settings, folder
+        self._every = settings.eval_every * settings.updates
+        self._evaluation = evaluation.model_copy(update={"limit": settings.eval_questions})
+        engine = trainer.policy.engine
+        sampling = Sampling(
+            evaluation.temperature, evaluation.top_p, evaluation.max_new_tokens, evaluation.stop
+        )
+        self._collector = Collector(
+            engine,
+            engine.tokenizer,
+            confidence_format,
+            sampling,
+            seed,
+            engine.context,
+            str(engine.model.device),
+        )
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if state.global_step % self._every:
+            return
+        step = state.global_step // self._settings.updates
+        with self._trainer.generating():
+            if FIRST_PROCESS:
+                self._evaluate(step)
+        self._trainer.accelerator.wait_for_everyone()
+
+    def _evaluate(self, step: int) -> None:
+        folder = self._folder / FOLDER / f"step-{step:05d}"
+        evaluate_with(self._collector, self._evaluation, folder, f"{self._folder.name}, step {step}")
+        metrics = read_metrics(folder)
+        lines = [line for line in _lines(self._folder / EVALS) if json.loads(line)["step"] < step]
+        lines.append(json.dumps({"step": step, "splits": metrics["splits"]}) + "\n")
+        write_text(self._folder / EVALS, "".join(lines))
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []

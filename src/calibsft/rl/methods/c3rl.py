@@ -1,0 +1,35 @@
+"""C3RL: a digit of at least 5 says "I know"; saying so rightly is rewarded, and so is a change of what was known.
+
+The bonus and the penalty compare with the starting model: solving what it never solved, failing what it always
+solved. Sees only which half of the scale a digit lies in, so it teaches no finer confidence than that. Trains on all
+questions, without dynamic sampling.
+"""
+
+import numpy as np
+
+from calibsft.rl.method import Group, Method, SegmentRewards
+
+CHANGE_WEIGHT = 0.5
+KNOWING_WEIGHT = 0.1
+MALFORMED = -1.0
+KNOWN_FROM = 5  # the lowest digit that claims to know
+
+
+def rewards(group: Group) -> SegmentRewards:
+    correct_G = group.counted_G
+    known_G = np.rint(9 * group.confidence_G) >= KNOWN_FROM
+    reward_G = 0.9 * correct_G + 0.1 + np.where(known_G == correct_G, KNOWING_WEIGHT, -KNOWING_WEIGHT)
+    reward_G += CHANGE_WEIGHT * (correct_G & (group.success_rate == 0))
+    reward_G -= CHANGE_WEIGHT * (~correct_G & (group.success_rate == 1))
+    return SegmentRewards.everywhere(np.where(group.well_formed_G, reward_G, MALFORMED))
+
+
+C3RL = Method(
+    "c3rl",
+    "C3RL",
+    rewards,
+    malformed="-1",
+    dynamic_sampling=False,
+    formats=("integer",),
+    needs_success_rate=True,
+)

@@ -1,0 +1,29 @@
+"""ReDoubt: the log score of the stated confidence, for the tokens after the answer alone.
+
+Reasoning and answer receive no advantage, so what the model answers is left as it was: it starts from a model that
+RLVR has trained. Advantages are centred, not divided by the standard deviation.
+"""
+
+import numpy as np
+
+from calibsft.rl.method import Group, Method, SegmentRewards, TokenSet
+
+FLOOR = 0.001
+
+
+def rewards(group: Group) -> SegmentRewards:
+    probability_G = np.where(group.correct_G, group.confidence_G, 1 - group.confidence_G)
+    # A malformed response may have no confidence at all; it is scored as the worst one.
+    probability_G = np.where(group.well_formed_G, probability_G, FLOOR)
+    return SegmentRewards(answer_G=None, confidence_G=np.log(np.maximum(probability_G, FLOOR)))
+
+
+REDOUBT = Method(
+    "redoubt",
+    "ReDoubt",
+    rewards,
+    malformed="ln 0.001",
+    confidence_tokens=TokenSet.POST_ANSWER,
+    divide_by_std=False,
+    steps=80,
+)

@@ -1,0 +1,16 @@
+"""RLCR: correctness and the Brier score of the stated confidence, as one reward for the whole response.
+
+r = 1 + z + 1 − (c − z)². Proper: stating the true probability of being right is optimal. The same number reaches
+reasoning and confidence tokens, so a lucky guess with a fitting confidence reinforces the guess as well.
+"""
+
+from calibsft.rl.method import Group, Method, SegmentRewards
+
+
+def rewards(group: Group) -> SegmentRewards:
+    correct_G = group.counted_G
+    reward_G = 1 + correct_G + 1 - group.brier_G(correct_G)
+    return SegmentRewards.everywhere(group.well_formed_G * reward_G)
+
+
+RLCR = Method("rlcr", "RLCR", rewards, malformed="0")

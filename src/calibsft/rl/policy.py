@@ -1,0 +1,62 @@
+"""The policy as the sampler sees it: visits in, scored groups out.
+
+Samples at temperature 1 from the whole distribution, so that the engine's log-probabilities are those of the
+policy that the ratio of the loss needs. Times its two phases.
+"""
+
+from collections.abc import Sequence
+from time import monotonic
+
+from transformers import PreTrainedModel
+
+from calibsft.rl.sampling import Visit
+from calibsft.rl.scoring import ScoredGroup, Scorer
+from calibsft.rollouts.engine import Request, Sampling, sample_seed
+from calibsft.rollouts.engine_transformers import TransformersEngine
+
+
+class Policy:
+    """Asks the model that is being trained.
+
+    Parameters
+    ----------
+    group_size
+        Responses per visit.
+    seed
+        Each response's seed comes from it, the question and how often that was asked before.
+    """
+
+    def __init__(
+        self, engine: TransformersEngine, scorer: Scorer, sampling: Sampling, group_size: int, seed: int
+    ) -> None:
+        self.engine, self.scorer, self.sampling = engine, scorer, sampling
+        self.group_size, self.seed = group_size, seed
+        self.tokens = 0
+        self._seconds = {"generate": 0.0, "verify": 0.0}
+
+    def use(self, model: PreTrainedModel) -> None:
+        """Sample from `model` from now on."""
+        self.engine.model = model
+
+    def produce(self, visits: Sequence[Visit]) -> list[ScoredGroup]:
+        """One scored group per visit."""
+        began = monotonic()
+        completions = self.engine.generate([self._request(visit) for visit in visits], self.sampling)
+        generated = monotonic()
+        groups = self.scorer.score([visit.question for visit in visits], completions)
+        self.tokens += sum(len(completion.token_ids) for row in completions for completion in row)
+        self._seconds["generate"] += generated - began
+        self._seconds["verify"] += monotonic() - generated
+        return groups
+
+    def _request(self, visit: Visit) -> Request:
+        first, question = visit.number * self.group_size, visit.question
+        samples = range(first, first + self.group_size)
+        seeds = (sample_seed(self.seed, question.dataset, question.id, sample) for sample in samples)
+        return Request(question.prompt_ids, tuple(seeds))
+
+    def take_times(self) -> dict[str, float]:
+        """Seconds per phase since the last call."""
+        times = {f"seconds/{phase}": seconds for phase, seconds in self._seconds.items()}
+        self._seconds = dict.fromkeys(self._seconds, 0.0)
+        return times

@@ -1,0 +1,135 @@
+"""Methods with one reward per response as plain reward functions of TRL: GRPOTrainer(reward_funcs=trl_reward("rlcr")).
+
+Completions are read by the parser, graded by the verifier and scored by the rewards that the rest of this package
+uses. Does not leave out groups without a contrast, nor put two rewards on different tokens: a reward function cannot,
+`calibsft rl` does. Needs neither torch nor TRL.
+"""
+
+from collections.abc import Callable, Sequence
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from calibsft.benchmarks.files import DEFAULT_KIND
+from calibsft.errors import InputError
+from calibsft.responses.formats import get_format
+from calibsft.responses.parse import Parsed, parse
+from calibsft.rl.method import Group, Method
+from calibsft.rl.methods import get_method
+from calibsft.schema import Grade
+from calibsft.verify import GradeItem, VerifierPool
+
+Completion: TypeAlias = str | list[dict[str, Any]]
+
+# Where chat parsers put reasoning that they cut out of the content.
+REASONING_KEYS = ("reasoning_content", "thinking")
+
+
+def trl_reward(method: str, confidence_format: str = "probability") -> Callable[..., list[float | None]]:
+    """A reward function for `GRPOTrainer`, named "rlcr_reward" and the like in TRL's logs.
+
+    It reads these columns of the dataset: `gold`, a text or a list of aliases; optionally `kind`, the grader ("math"
+    where there is none); and for c3rl `success_rate`, the question's success rate before RL. A row whose gold
+    answer is missing or unreadable gets None, which TRL leaves out; an answer that cannot be graded in time is wrong.
+    TRL drops special tokens from completions, so `<think>`, `<answer>` and `<confidence>` must be ordinary ones.
+
+    Parameters
+    ----------
+    method
+        rlvr, rlcr or c3rl. The others reward answer and confidence tokens differently.
+    confidence_format
+        The format that the prompts ask for, a name from `calibsft.responses.FORMATS`.
+
+    Raises
+    ------
+    InputError
+        At once for a method or format that does not fit; when called, for a missing column or a bad value in one.
+    """
+    chosen, written = _scalar_method(method, confidence_format), get_format(confidence_format)
+    pool = VerifierPool()  # starts its processes with the first answer that needs one, and keeps them
+
+    def reward(
+        prompts: Sequence[Any], completions: Sequence[Completion], completion_ids: Any = None, **columns: Any
+    ) -> list[float | None]:
+        parsed = [parse(_text(completion), written) for completion in completions]
+        rates = _success_rates(chosen, columns, len(parsed))
+        grades = pool.grade_all(_items(parsed, columns))
+        return [_reward(chosen, *row) for row in zip(parsed, grades, rates, strict=True)]
+
+    reward.__name__ = reward.__qualname__ = f"{chosen.name}_reward"
+    return reward
+
+
+def _scalar_method(name: str, confidence_format: str) -> Method:
+    method = get_method(name)
+    if not method.is_scalar:
+        raise InputError(
+            f"{name} rewards answer and confidence tokens differently, which one number per response cannot say;"
+            " train with calibsft rl, or use calibsft.rl.segment_advantages in a trainer of your own"
+        )
+    if method.formats and confidence_format not in method.formats:
+        raise InputError(
+            f"{name} is not defined for the format '{confidence_format}'; give confidence_format='{method.formats[0]}'"
+        )
+    return method
+
+
+def _text(completion: Completion) -> str:
+    """What the model wrote; of a conversation, its last turn."""
+    if isinstance(completion, str):
+        return completion
+    turn = completion[-1]
+    content = turn.get("content") or ""
+    reasoning = next((turn[key] for key in REASONING_KEYS if turn.get(key)), None)
+    return str(content) if reasoning is None else f"<think>{reasoning}</think>{content}"
+
+
+def _items(parsed: Sequence[Parsed], columns: dict[str, Any]) -> list[GradeItem]:
+    golds = _column("gold", columns, len(parsed), "the reference answer or a list of aliases")
+    given = columns.get("kind") is not None
+    kinds = _column("kind", columns, len(parsed), "the grader") if given else [DEFAULT_KIND] * len(parsed)
+    # No answer is graded as an empty one: whether a gold can be read must not depend on the answer.
+    return [
+        GradeItem(str(kind or DEFAULT_KIND), _aliases(gold), p.answer or "")
+        for p, gold, kind in zip(parsed, golds, kinds, strict=True)
+    ]
+
+
+def _aliases(gold: Any) -> tuple[str, ...]:
+    if gold is None:
+        return ()
+    return tuple(map(str, gold)) if isinstance(gold, list | tuple) else (str(gold),)
+
+
+def _success_rates(method: Method, columns: dict[str, Any], size: int) -> Sequence[float | None]:
+    if not method.needs_success_rate:
+        return [None] * size
+    rates = _column("success_rate", columns, size, "the question's success rate before RL, in [0, 1]")
+    for row, rate in enumerate(rates):
+        if not (isinstance(rate, Real) and 0 <= float(rate) <= 1):
+            raise InputError(f"success_rate[{row}] = {rate!r} is not a success rate; give a number in [0, 1]")
+    return rates
+
+
+def _column(name: str, columns: dict[str, Any], size: int, meaning: str) -> Sequence[Any]:
+    values = columns.get(name)
+    if values is None:
+        raise InputError(f"the dataset has no column '{name}'; add it to every row: {meaning}")
+    if len(values) != size:
+        raise InputError(
+            f"column '{name}' has {len(values)} entries for {size} completions; give one for each"
+        )
+    return list(values)
+
+
+def _reward(method: Method, parsed: Parsed, grade: Grade, success_rate: float | None) -> float | None:
+    """The reward of one response, which for these methods does not depend on the others of its group."""
+    if grade is Grade.UNPARSED_GOLD:
+        return None
+    confidence = np.nan if parsed.confidence is None else parsed.confidence
+    correct = grade is Grade.CORRECT
+    group = Group(np.array([correct]), np.array([confidence]), np.array([parsed.ok]), success_rate)
+    reward_G = method.rewards(group).answer_G
+    assert reward_G is not None, "a method with one reward rewards the answer"
+    return float(reward_G[0])

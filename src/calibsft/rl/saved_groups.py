@@ -1,0 +1,65 @@
+"""Scored groups as plain data, so that a checkpoint keeps the surplus of its step."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calibsft.rl.method import Group
+from calibsft.rl.scoring import Response, ScoredGroup
+
+
+def groups_to_json(groups: Sequence[ScoredGroup]) -> list[dict[str, Any]]:
+    """Everything of `groups` in lists, numbers and texts; a float32 is exact as a Python float."""
+    return [
+        {
+            "question_id": scored.question_id,
+            "prompt_ids": scored.prompt_ids,
+            "responses": [_response_to_json(response) for response in scored.responses],
+            "correct": scored.group.correct_G.tolist(),
+            "confidence": [None if np.isnan(c) else float(c) for c in scored.group.confidence_G],
+            "well_formed": scored.group.well_formed_G.tolist(),
+            "success_rate": scored.group.success_rate,
+            "leave_one_out": scored.group.leave_one_out,
+        }
+        for scored in groups
+    ]
+
+
+def groups_from_json(rows: Sequence[dict[str, Any]]) -> list[ScoredGroup]:
+    """What `groups_to_json` was given."""
+    return [
+        ScoredGroup(
+            row["question_id"],
+            tuple(row["prompt_ids"]),
+            tuple(_response_from_json(response) for response in row["responses"]),
+            Group(
+                np.array(row["correct"]),
+                np.array([np.nan if c is None else c for c in row["confidence"]]),
+                np.array(row["well_formed"]),
+                row["success_rate"],
+                row["leave_one_out"],
+            ),
+        )
+        for row in rows
+    ]
+
+
+def _response_to_json(response: Response) -> dict[str, Any]:
+    return {
+        "token_ids": response.token_ids,
+        "logprobs": response.logprobs_T.tolist(),
+        "confidence_tokens": response.confidence_T.tolist(),
+        "reason": response.reason,
+        "entropy": response.entropy,
+    }
+
+
+def _response_from_json(row: dict[str, Any]) -> Response:
+    return Response(
+        tuple(row["token_ids"]),
+        np.array(row["logprobs"], dtype=np.float32),
+        np.array(row["confidence_tokens"]),
+        row["reason"],
+        row["entropy"],
+    )

@@ -1,0 +1,113 @@
+"""From sampled responses to a scored group: parsed, graded, cut into segments.
+
+Uses the parser and the verifier of the training data and of the evaluation. A hanging answer costs its own
+verdict: grading happens in the killable pool. Does not compute rewards.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from calibsft.responses.formats import Format
+from calibsft.responses.parse import Parsed, parse
+from calibsft.rl.method import BoolArray, Group, TokenSet
+from calibsft.rl.questions import TrainingQuestion
+from calibsft.rl.token_sets import confidence_tokens
+from calibsft.rollouts.engine import Completion, FloatArray
+from calibsft.rollouts.read import text_offsets, value_entropy
+from calibsft.schema import Grade
+from calibsft.verify.pool import VerifierPool
+from calibsft.verify.worker import GradeItem
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Response:
+    """One sampled response as training needs it.
+
+    `token_ids` include the end-of-sequence token when there is one, and `logprobs_T` are those of the policy that
+    sampled it. `confidence_T` marks the tokens of the confidence segment. `reason` is the parser's code;
+    `entropy` the mean next-token entropy in nats over the confidence value, None without one.
+    """
+
+    token_ids: tuple[int, ...]
+    logprobs_T: FloatArray
+    confidence_T: BoolArray
+    reason: str
+    entropy: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoredGroup:
+    """All responses to one question in one rollout step; `group` is what the method sees of them."""
+
+    question_id: str
+    prompt_ids: tuple[int, ...]
+    responses: tuple[Response, ...]
+    group: Group
+
+
+class Scorer:
+    """Scores the completions of one training.
+
+    Parameters
+    ----------
+    end_ids
+        Every id that ends a response.
+    leave_one_out
+        Passed on to the groups.
+    """
+
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        end_ids: tuple[int, ...],
+        confidence_format: Format,
+        token_set: TokenSet,
+        pool: VerifierPool,
+        leave_one_out: bool = False,
+    ) -> None:
+        self._tokenizer, self._end_ids, self._format = tokenizer, end_ids, confidence_format
+        self._token_set, self._pool, self._leave_one_out = token_set, pool, leave_one_out
+        self._pieces: dict[int, str] = {}
+
+    def score(
+        self, questions: Sequence[TrainingQuestion], completions: Sequence[Sequence[Completion]]
+    ) -> list[ScoredGroup]:
+        """One group per question; a question whose gold answer cannot be read gives none."""
+        read = [[self._read(completion) for completion in row] for row in completions]
+        items = [
+            GradeItem(question.kind, question.golds, parsed.answer)
+            for question, row in zip(questions, read, strict=True)
+            for parsed, _ in row
+            if parsed.answer is not None
+        ]
+        grades = iter(self._pool.grade_all(items))
+        groups = []
+        for question, row in zip(questions, read, strict=True):
+            # No answer to grade is an unreadable answer, which counts as wrong.
+            graded = [Grade.UNPARSED_ANSWER if p.answer is None else next(grades) for p, _ in row]
+            if Grade.UNPARSED_GOLD not in graded:
+                groups.append(self._group(question, row, graded))
+        return groups
+
+    def _read(self, completion: Completion) -> tuple[Parsed, Response]:
+        ids = completion.token_ids
+        offsets = text_offsets(self._tokenizer, completion, self._end_ids, self._pieces)
+        parsed = parse(offsets.text, self._format, finished=completion.finished)
+        marks_T = confidence_tokens(offsets, len(ids), self._token_set)
+        entropy = value_entropy(offsets, parsed, completion)
+        return parsed, Response(ids, completion.logprobs, marks_T, parsed.reason.value, entropy)
+
+    def _group(
+        self, question: TrainingQuestion, row: Sequence[tuple[Parsed, Response]], grades: Sequence[Grade]
+    ) -> ScoredGroup:
+        group = Group(
+            correct_G=np.array([grade is Grade.CORRECT for grade in grades]),
+            confidence_G=np.array([np.nan if p.value is None else float(p.value) for p, _ in row]),
+            well_formed_G=np.array([parsed.ok for parsed, _ in row]),
+            success_rate=question.success_rate,
+            leave_one_out=self._leave_one_out,
+        )
+        return ScoredGroup(question.id, question.prompt_ids, tuple(response for _, response in row), group)

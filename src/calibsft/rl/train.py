@@ -1,0 +1,292 @@
+"""The RL stage: a model, a method and questions in; a checkpoint with model card and the dynamics of training out.
+
+Resumable: checkpoints hold optimiser, scheduler, random states and the surplus of dynamic sampling. Leaves
+`metrics.jsonl` with one line per rollout step, and `evals.jsonl` when the recipe asks for evaluations on the way.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, NoReturn
+
+from datasets import Dataset
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback
+from transformers.trainer_utils import set_seed
+from trl import GRPOConfig
+
+from calibsft.artifacts import write_json
+from calibsft.errors import InputError
+from calibsft.models import load_model, load_tokenizer, pick_device
+from calibsft.progress import FIRST_PROCESS, Progress, warn
+from calibsft.recipe import EvalSettings, RlSettings
+from calibsft.responses.formats import Format
+from calibsft.rl.card import model_card
+from calibsft.rl.dynamics import COLLAPSED_ABOVE
+from calibsft.rl.evaluations import HeldOutEvaluation
+from calibsft.rl.gradient_share import GRADIENT, gradient_shares
+from calibsft.rl.method import Method, TokenSet
+from calibsft.rl.policy import Policy
+from calibsft.rl.questions import SuccessRates, TrainingQuestion, training_questions
+from calibsft.rl.sampling import GroupSampler, QuestionPlan
+from calibsft.rl.scoring import Scorer
+from calibsft.rl.trainer import RlTrainer
+from calibsft.rollouts.engine import Sampling
+from calibsft.rollouts.engine_transformers import TransformersEngine
+from calibsft.schema import Question
+from calibsft.training.adapters import with_adapters
+from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint, save_model
+from calibsft.training.journal import METRICS, Journal
+from calibsft.verify.pool import VerifierPool
+
+
+def train_policy(
+    model_name: str,
+    questions: Sequence[Question],
+    rates: SuccessRates,
+    method: Method,
+    settings: RlSettings,
+    confidence_format: Format,
+    seed: int,
+    folder: Path,
+    device: str = "auto",
+    evaluation: EvalSettings | None = None,
+) -> dict[str, Any]:
+    """Train `model_name` with `method` and leave the checkpoint in `folder/model`.
+
+    Parameters
+    ----------
+    rates
+        The starting model's success rate by (dataset, question id), as far as known.
+    evaluation
+        How to evaluate on the way, if `settings.eval_every` asks for it.
+
+    Returns
+    -------
+    dict
+        Facts for the manifest: steps, updates and generated batches, counted apart; sampled tokens; device.
+    """
+    require_fitting(method, settings, confidence_format)
+    method = replace(method, divide_by_std=method.divide_by_std and not settings.mean_only)
+    settings = with_defaults(settings, method)
+    tokenizer = load_tokenizer(model_name)
+    asked = training_questions(
+        questions, rates, method, tokenizer, confidence_format, settings.max_prompt_tokens
+    )
+    set_seed(seed)  # before adapters are initialised
+    # The trainer moves the model to its own device, one per process.
+    model = load_model(model_name, "cpu", "float32")
+    if settings.lora:
+        model = with_adapters(model, settings.lora)
+    with VerifierPool() as pool:
+        policy = make_policy(model, tokenizer, confidence_format, method, settings, seed, pool)
+        trainer = make_trainer(policy, asked, method, settings, seed, folder, device)
+        if settings.gradient_groups and FIRST_PROCESS and not (folder / GRADIENT).is_file():
+            write_json(folder / GRADIENT, first_gradient(trainer, confidence_format, pool))
+        if evaluation is not None and settings.eval_every:
+            trainer.add_callback(
+                HeldOutEvaluation(trainer, evaluation, settings, confidence_format, seed, folder)
+            )
+        run(trainer, settings, folder)
+    save_model(trainer, folder, model_card(model_name, method, settings, confidence_format, len(asked)))
+    return {
+        "method": method.title,
+        "steps": settings.steps,
+        "updates": trainer.state.global_step,
+        "generated_batches": trainer.sampler.batches,
+        "questions": len(asked),
+        "tokens": policy.tokens,
+        "device": str(trainer.args.device),
+    }
+
+
+def require_fitting(method: Method, settings: RlSettings, confidence_format: Format) -> None:
+    """Refuse what the method is not defined for, before any model is loaded."""
+    if method.formats and confidence_format.name not in method.formats:
+        raise InputError(
+            f"{method.name} is defined for the {' or '.join(method.formats)} format, not for"
+            f" '{confidence_format.name}'; use --format {method.formats[0]} and a model that was trained for it"
+        )
+    if settings.keep_unanimous and (method.is_scalar or not method.dynamic_sampling):
+        raise InputError(
+            f"rl.keep_unanimous means nothing for {method.name}, which has no reward of its own for confidence;"
+            " leave it out, or use coca, dcpo or redoubt"
+        )
+    if settings.overlong_buffer is not None and settings.overlong_buffer > settings.max_new_tokens:
+        raise InputError("rl.overlong_buffer is larger than rl.max_new_tokens; lower it")
+
+
+def with_defaults(settings: RlSettings, method: Method) -> RlSettings:
+    """Settings with the method's own values where the user gave none."""
+    return settings.model_copy(
+        update={
+            "steps": method.steps if settings.steps is None else settings.steps,
+            "kl": method.kl if settings.kl is None else settings.kl,
+        }
+    )
+
+
+def make_policy(
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    confidence_format: Format,
+    method: Method,
+    settings: RlSettings,
+    seed: int,
+    pool: VerifierPool,
+) -> Policy:
+    """The model with what asking it and scoring its answers needs."""
+    engine = TransformersEngine(model, tokenizer, settings.max_rows)
+    scorer = Scorer(
+        tokenizer, engine.end_ids, confidence_format, method.confidence_tokens, pool, settings.leave_one_out
+    )
+    sampling = Sampling(1.0, 1.0, settings.max_new_tokens, settings.stop)
+    return Policy(engine, scorer, sampling, settings.group_size, seed)
+
+
+def make_trainer(
+    policy: Policy,
+    asked: Sequence[TrainingQuestion],
+    method: Method,
+    settings: RlSettings,
+    seed: int,
+    folder: Path,
+    device: str,
+) -> RlTrainer:
+    """A trainer for this process's share of the questions and of each step's groups."""
+    arguments = training_arguments(settings, seed, folder, device)
+    sampler = GroupSampler(
+        QuestionPlan(asked, seed, arguments.process_index, arguments.world_size),
+        policy.produce,
+        settings.questions // arguments.world_size,
+        method.dynamic_sampling and not settings.keep_unanimous,
+        settings.max_batches,
+    )
+    trainer = RlTrainer(
+        model=policy.engine.model,
+        args=arguments,
+        reward_funcs=_no_reward,
+        train_dataset=Dataset.from_dict({"prompt": [""]}),
+        processing_class=policy.engine.tokenizer,
+        method=method,
+        settings=settings,
+        policy=policy,
+        sampler=sampler,
+    )
+    # It prints every step to standard output, which belongs to results.
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def first_gradient(trainer: RlTrainer, confidence_format: Format, pool: VerifierPool) -> dict[str, Any]:
+    """How the gradient of the starting model divides over confidence values."""
+    policy, method, settings = trainer.policy, trainer.method, trainer.settings
+    tagged = replace(method, confidence_tokens=TokenSet.CONFIDENCE_TAG)
+    engine = policy.engine
+    measured = make_policy(
+        engine.model, engine.tokenizer, confidence_format, tagged, settings, policy.seed, pool
+    )
+    visits = list(islice(trainer.sampler.plan.visits(0), settings.gradient_groups))
+    groups = measured.produce(visits)
+    kept = [scored for scored in groups if scored.group.is_mixed or not trainer.sampler.dynamic]
+    engine.model.train()
+    return gradient_shares(engine.model, kept, method, settings, confidence_format.texts)
+
+
+def training_arguments(settings: RlSettings, seed: int, folder: Path, device: str) -> GRPOConfig:
+    """TRL's configuration for settings whose defaults are filled in."""
+    assert settings.steps is not None and settings.kl is not None
+    on_cpu = pick_device(device).type == "cpu"
+    micro = min(settings.micro_batch_size, settings.questions // settings.updates * settings.group_size)
+    arguments = GRPOConfig(
+        output_dir=str(folder / CHECKPOINTS),
+        max_steps=settings.steps * settings.updates,
+        per_device_train_batch_size=micro,
+        num_generations=settings.group_size,
+        # TRL checks that a generation batch holds whole groups; ours come from the sampler.
+        generation_batch_size=settings.questions * settings.group_size,
+        max_completion_length=settings.max_new_tokens,
+        learning_rate=settings.learning_rate,
+        lr_scheduler_type="cosine_with_min_lr",
+        lr_scheduler_kwargs={"min_lr_rate": settings.final_rate},
+        warmup_steps=settings.warmup_steps * settings.updates,
+        optim="adamw_torch",
+        adam_beta1=0.9,
+        adam_beta2=0.999,
+        weight_decay=0.0,
+        max_grad_norm=1.0,
+        loss_type="dapo",
+        epsilon=settings.clip_low,
+        epsilon_high=settings.clip_high,
+        delta=settings.dual_clip,
+        beta=settings.kl,
+        temperature=1.0,
+        logging_steps=settings.updates,
+        logging_nan_inf_filter=False,
+        save_strategy="steps",
+        save_steps=settings.save_every * settings.updates,
+        save_total_limit=2,
+        seed=seed,
+        data_seed=seed,
+        use_cpu=on_cpu,
+        bf16=not on_cpu,
+        report_to=list(settings.report_to),
+        disable_tqdm=True,
+        remove_unused_columns=False,
+        ddp_find_unused_parameters=False,
+        gradient_checkpointing=settings.gradient_checkpointing,
+        dataloader_pin_memory=False,
+        ignore_data_skip=True,
+    )
+    rows = settings.questions // settings.updates * settings.group_size
+    arguments.gradient_accumulation_steps = accumulation_steps(rows, micro, arguments.world_size, settings)
+    return arguments
+
+
+def accumulation_steps(rows: int, micro: int, world_size: int, settings: RlSettings) -> int:
+    """Micro-batches per update and process, or an error when a step cannot be shared evenly."""
+    if settings.questions % (settings.updates * world_size) or rows % (micro * world_size):
+        raise InputError(
+            f"rl.questions {settings.questions} in {settings.updates} updates of micro-batches of {micro} cannot be shared"
+            f" evenly by {world_size} processes; change rl.questions or rl.micro_batch_size"
+        )
+    return rows // (micro * world_size)
+
+
+def run(trainer: RlTrainer, settings: RlSettings, folder: Path) -> None:
+    """Train to the end, from the newest whole checkpoint if there is one."""
+    assert settings.steps is not None
+    checkpoint = latest_checkpoint(folder / CHECKPOINTS)
+    done = checkpoint_step(checkpoint) // settings.updates
+    if checkpoint is not None:
+        trainer.load_sampling(checkpoint)
+    with Progress(folder.name, settings.steps, "steps", done) as progress:
+        note = _Note()
+        trainer.add_callback(Journal(folder / METRICS, done, progress, note, settings.updates))
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+
+
+class _Note:
+    """The live line of a step; also says once when confidence collapses, and stops what has diverged."""
+
+    def __init__(self) -> None:
+        self._warned = False
+
+    def __call__(self, logs: dict[str, float]) -> str:
+        if not math.isfinite(logs["loss"]):
+            raise InputError("the loss is no longer a finite number; lower rl.learning_rate and start again")
+        if logs["top1"] > COLLAPSED_ABOVE and not self._warned and FIRST_PROCESS:
+            self._warned = True
+            warn(
+                f"rl: {logs['top1']:.0%} of the responses state the same confidence; RL learns from sampled values only,"
+                " so start from a broader prior (calibsft sft) or stop earlier"
+            )
+        return (
+            f"Pass@1 {logs['pass@1']:.3f}, Brier {logs['brier']:.3f}, {logs['distinct_values']:.1f} values per"
+            f" question, Top-1 {logs['top1']:.0%}"
+        )
+
+
+def _no_reward(**_: Any) -> NoReturn:
+    raise AssertionError("rewards come from the method, not from TRL")

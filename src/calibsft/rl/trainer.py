@@ -1,0 +1,158 @@
+"""The trainer: TRL's GRPOTrainer, fed with groups that we sample, score and place ourselves.
+
+TRL does what it does well: the clipped loss, the reference model, optimiser, devices, logging. Two extension
+points are taken over: `get_train_dataloader` hands out nothing but turns, and `_prepare_inputs` fills them with
+micro-batches of (B, T) advantages. The token count that the loss divides by is the minibatch's own. Does not know
+a method's name, a file or a recipe.
+"""
+
+import json
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object
+from torch import Tensor
+from torch.utils.data import DataLoader
+from trl import GRPOTrainer
+from trl.models.utils import unwrap_model_for_generation
+
+from calibsft.recipe import RlSettings
+from calibsft.rl.batches import Row, TokenCounts, cut, rows_of, tensors
+from calibsft.rl.dynamics import seen, step_metrics
+from calibsft.rl.method import Method
+from calibsft.rl.policy import Policy
+from calibsft.rl.sampling import GroupSampler, Step
+from calibsft.rl.saved_groups import groups_from_json, groups_to_json
+from calibsft.training.checkpoints import PickleFreeTrainer
+
+SAMPLING_FILE = "sampling.json"
+
+
+class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
+    """Trains a policy on the groups of a `GroupSampler`."""
+
+    def __init__(
+        self,
+        *args: Any,
+        method: Method,
+        settings: RlSettings,
+        policy: Policy,
+        sampler: GroupSampler,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.method, self.settings, self.policy, self.sampler = method, settings, policy, sampler
+        self._micro_batches: deque[dict[str, Tensor]] = deque()
+        self._training_since = monotonic()
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """One empty turn per micro-batch, for every process the same: what it trains on is decided when it comes."""
+        turns = self.args.max_steps * self.args.gradient_accumulation_steps
+        return DataLoader(range(turns), batch_size=1, collate_fn=lambda _: {})  # type: ignore[arg-type]
+
+    def _prepare_inputs(self, turn: dict[str, Any]) -> dict[str, Tensor]:
+        if not self._micro_batches:
+            self._micro_batches.extend(self._rollout_step())
+        return self._micro_batches.popleft()
+
+    def _rollout_step(self) -> list[dict[str, Tensor]]:
+        """Sample and score what the next updates learn from; one micro-batch per turn."""
+        with self.generating():
+            step = self.sampler.next_step()
+        self._report(step)
+        self._training_since = monotonic()
+        rows = [row for group in step.kept for row in rows_of(group, self.method, self.settings)]
+        return [batch for part in cut(rows, self.settings.updates) for batch in self._update(part)]
+
+    @contextmanager
+    def generating(self) -> Iterator[None]:
+        """Inside, the policy samples from the current weights."""
+        with unwrap_model_for_generation(self.model_wrapped, self.accelerator) as model:
+            self.policy.use(model.eval())
+            try:
+                yield
+            finally:
+                model.train()
+
+    def _update(self, rows: list[Row] | Any) -> list[dict[str, Tensor]]:
+        """The micro-batches of one update; their loss is a mean over the tokens of all of them on all processes."""
+        local = [
+            sum(len(row.response.token_ids) for row in rows),
+            sum(int(row.response.confidence_T.sum()) for row in rows),
+        ]
+        total = self.accelerator.reduce(
+            torch.tensor(local, device=self.accelerator.device, dtype=torch.float64)
+        )
+        counts = TokenCounts(*total.tolist())
+        parts = self.args.gradient_accumulation_steps
+        return [self._micro_batch(part, counts) for part in cut(rows, parts)]
+
+    def _micro_batch(self, rows: Any, counts: TokenCounts) -> dict[str, Tensor]:
+        batch = tensors(rows, counts, self.settings.segment_loss, self._tokenizer.pad_token_id)
+        batch = {name: tensor.to(self.accelerator.device) for name, tensor in batch.items()}
+        if self.beta:
+            batch["ref_per_token_logps"] = self._reference_logprobs(batch)
+        # TRL divides by the count of a whole rollout step times the share that one update has of it.
+        share = self.args.gradient_accumulation_steps / self.args.steps_per_generation
+        batch["num_items_in_batch"] = torch.tensor(counts.all / share, device=self.accelerator.device)
+        return batch
+
+    @torch.no_grad()
+    def _reference_logprobs(self, batch: dict[str, Tensor]) -> Tensor:
+        """Log-probabilities under the starting model: a copy, or this one without its adapters."""
+        model = self.ref_model or self.accelerator.unwrap_model(self.model)
+        with nullcontext() if self.ref_model else model.disable_adapter():
+            logprobs_B_T, _, _ = self._get_per_token_logps_and_entropies(
+                model,
+                torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
+                torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
+                batch["completion_ids"].size(1),
+            )
+        reference: Tensor = logprobs_B_T
+        return reference
+
+    def _report(self, step: Step) -> None:
+        groups = gather_object([seen(group, self.method, self.settings) for group in step.generated])
+        counted = gather_object([(step.batches, len(step.generated), len(step.kept), self.sampler.batches)])
+        batches, generated, kept, total = (sum(part) for part in zip(*counted, strict=True))
+        self._note(step_metrics(groups) | self.policy.take_times())
+        self._note({"batches": batches, "generated_groups": generated, "kept_groups": kept})
+        self._note({"generated_batches": total, "updates": self.state.global_step + self.settings.updates})
+
+    def _note(self, figures: dict[str, float]) -> None:
+        """Hand figures to TRL's own log of this step."""
+        for name, value in figures.items():
+            self._metrics["train"][name].append(value)
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        if "loss" in logs:  # once per rollout step, after its last update
+            self._note({"seconds/train": monotonic() - self._training_since})
+        super().log(logs, start_time)
+
+    def create_model_card(self, *args: Any, **kwargs: Any) -> None:
+        """None for running checkpoints: the stage writes its own beside the final one."""
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)
+        folder = Path(self._get_output_dir(trial=trial), f"checkpoint-{self.state.global_step}")
+        state = {
+            "asked": self.sampler.asked,
+            "batches": self.sampler.batches,
+            "surplus": groups_to_json(self.sampler.surplus),
+        }
+        self._sampling_file(folder).write_text(json.dumps(state), encoding="utf-8")
+        self.accelerator.wait_for_everyone()  # the first process marks the checkpoint as whole next
+
+    def load_sampling(self, checkpoint: Path) -> None:
+        """Go on asking where the checkpoint stopped, with the surplus that it had."""
+        state = json.loads(self._sampling_file(checkpoint).read_text(encoding="utf-8"))
+        self.sampler.asked, self.sampler.batches = state["asked"], state["batches"]
+        self.sampler.surplus = groups_from_json(state["surplus"])
+
+    def _sampling_file(self, folder: Path) -> Path:
+        return folder / f"{self.args.process_index}-{SAMPLING_FILE}"

@@ -1,0 +1,27 @@
+"""Read a completion: where its tokens lie in its exact text, and how open its confidence was."""
+
+from transformers import PreTrainedTokenizerBase
+
+from calibsft.responses.parse import Parsed
+from calibsft.responses.spans import TokenOffsets
+from calibsft.rollouts.engine import Completion
+
+
+def text_offsets(
+    tokenizer: PreTrainedTokenizerBase,
+    completion: Completion,
+    end_ids: tuple[int, ...],
+    pieces: dict[int, str],
+) -> TokenOffsets:
+    """The tokens of the response's text, without the one that ended it."""
+    ids = completion.token_ids
+    ended = completion.finished and ids[-1] in end_ids
+    return TokenOffsets(tokenizer, ids[:-1] if ended else ids, pieces)
+
+
+def value_entropy(offsets: TokenOffsets, parsed: Parsed, completion: Completion) -> float | None:
+    """The mean next-token entropy in nats over the confidence value; None when there is no such value."""
+    if parsed.value_span is None:
+        return None
+    first, last = offsets.token_at(parsed.value_span[0]), offsets.token_at(parsed.value_span[1] - 1)
+    return float(completion.entropies[first : last + 1].mean())
