@@ -43,6 +43,7 @@ class Progress:
         self._stream = stream or sys.stderr
         self._live = ALONE and self._stream.isatty()
         self._began = self._shown = time.monotonic()
+        self._shown_done = done
 
     def __enter__(self) -> Self:
         if self._start and FIRST_PROCESS:
@@ -56,7 +57,8 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.done > self._start:
-            self._show()
+            if self._live or self.done > self._shown_done:
+                self._show()
             if self._live:
                 print(file=self._stream)
 
@@ -70,7 +72,7 @@ class Progress:
             self._show()
 
     def _show(self) -> None:
-        self._shown = time.monotonic()
+        self._shown, self._shown_done = time.monotonic(), self.done
         if not FIRST_PROCESS:
             return
         line = self.line(self._shown - self._began)

@@ -13,6 +13,7 @@ import typer
 from calibsft.cli.build import build
 from calibsft.cli.evaluate import evaluate
 from calibsft.cli.report import report
+from calibsft.cli.rl import rl
 from calibsft.cli.rollout import rollout
 from calibsft.cli.run import run
 from calibsft.cli.score import score
@@ -27,6 +28,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "verify": verify,
     "build": build,
     "sft": sft,
+    "rl": rl,
     "eval": evaluate,
     "score": score,
     "report": report,

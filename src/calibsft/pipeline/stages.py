@@ -136,6 +136,7 @@ def run_rl(run: Run, chain: Chain, folder: Path) -> Facts:
         folder,
         recipe.device,
         recipe.eval,
+        folder.name,
     )
     start = {"start": chain.parent.label, "calibrated": CALIBSFT in chain.steps}
     return {"label": chain.label, **start, **facts}

@@ -125,8 +125,8 @@ def _checked_group(
         raise InputError(
             f"{method.name} needs q, the question's success rate before RL; give q=0.5 or the like"
         )
-    if q is not None and not 0 <= q <= 1:
-        raise InputError(f"q = {q} is not a success rate; give a number in [0, 1]")
+    if q is not None and not _is_share(q):
+        raise InputError(f"q = {q!r} is not a success rate; give a number in [0, 1]")
     correct_G, well_formed_G = _booleans("correct", correct), _booleans("well_formed", well_formed)
     confidence_G = _confidences(confidence, well_formed_G)
     if method.formats == ("integer",):
@@ -136,7 +136,7 @@ def _checked_group(
 
 def _booleans(name: str, values: Sequence[Any]) -> BoolArray:
     for index, value in enumerate(values):
-        if value not in (0, 1):  # True and False are 1 and 0
+        if not isinstance(value, Real | np.bool_) or value not in (0, 1):  # True and False are 1 and 0
             raise InputError(f"{name}[{index}] = {value!r} is neither true nor false; give booleans")
     return np.array([bool(value) for value in values])
 
@@ -144,14 +144,20 @@ def _booleans(name: str, values: Sequence[Any]) -> BoolArray:
 def _confidences(values: Sequence[Any], well_formed_G: BoolArray) -> FloatArray:
     found = np.full(len(values), np.nan)
     for index, value in enumerate(values):
-        readable = isinstance(value, Real) and not isinstance(value, bool) and 0 <= float(value) <= 1
-        unreadable = value is None or (isinstance(value, Real) and np.isnan(float(value)))
+        readable = _is_share(value)
+        unreadable = value is None or (
+            isinstance(value, Real) and value != value
+        )  # NaN alone differs from itself
         if not (readable or (unreadable and not well_formed_G[index])):
             raise InputError(
                 f"confidence[{index}] = {value!r} is not a number in [0, 1]; a response without one must be marked malformed"
             )
         found[index] = float(value) if readable else np.nan
     return found
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and bool(0 <= value <= 1)
 
 
 def _require_digits(method: Method, confidence_N: FloatArray) -> None:

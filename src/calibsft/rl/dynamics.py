@@ -37,21 +37,20 @@ class Seen:
     reasons: tuple[str, ...]
     entropies: tuple[float | None, ...]
     lengths: tuple[int, ...]
-    rewards: tuple[float | None, float | None]
+    reward_answer: float | None
+    reward_confidence: float | None
 
 
 def seen(scored: ScoredGroup, method: Method, settings: RlSettings) -> Seen:
     rewards = rewards_of(scored, method, settings)
-    confidence = (None if np.isnan(c) else float(c) for c in scored.group.confidence_G)
     return Seen(
-        tuple(scored.group.correct_G.tolist()),
-        tuple(confidence),
-        tuple(response.reason for response in scored.responses),
-        tuple(response.entropy for response in scored.responses),
-        tuple(len(response.token_ids) for response in scored.responses),
-        tuple(
-            None if part is None else float(part.mean()) for part in (rewards.answer_G, rewards.confidence_G)
-        ),  # type: ignore[arg-type]
+        correct=tuple(scored.group.correct_G.tolist()),
+        confidence=tuple(None if np.isnan(c) else float(c) for c in scored.group.confidence_G),
+        reasons=tuple(response.reason for response in scored.responses),
+        entropies=tuple(response.entropy for response in scored.responses),
+        lengths=tuple(len(response.token_ids) for response in scored.responses),
+        reward_answer=None if rewards.answer_G is None else float(rewards.answer_G.mean()),
+        reward_confidence=None if rewards.confidence_G is None else float(rewards.confidence_G.mean()),
     )
 
 
@@ -74,8 +73,8 @@ def step_metrics(groups: Sequence[Seen]) -> dict[str, float]:
         "confidence_entropy": _mean([e for group in groups for e in group.entropies]),
         "malformed": sum(malformed.values()),
         "response_tokens": fmean(n for group in groups for n in group.lengths),
-        "reward_answer": _mean([group.rewards[0] for group in groups]),
-        "reward_confidence": _mean([group.rewards[1] for group in groups]),
+        "reward_answer": _mean([group.reward_answer for group in groups]),
+        "reward_confidence": _mean([group.reward_confidence for group in groups]),
         **{f"malformed/{reason}": share for reason, share in malformed.items()},
     }
     return {name: float(value) for name, value in found.items() if value is not None}

@@ -35,9 +35,10 @@ class HeldOutEvaluation(TrainerCallback):  # type: ignore[misc]
         confidence_format: Format,
         seed: int,
         folder: Path,
+        label: str,
     ) -> None:
         assert settings.eval_every is not None
-        self._trainer, self._settings, self._folder = trainer, settings, folder
+        self._trainer, self._settings, self._folder, self._label = trainer, settings, folder, label
         self._every = settings.eval_every * settings.updates
         self._evaluation = evaluation.model_copy(update={"limit": settings.eval_questions})
         engine = trainer.policy.engine
@@ -65,7 +66,7 @@ class HeldOutEvaluation(TrainerCallback):  # type: ignore[misc]
 
     def _evaluate(self, step: int) -> None:
         folder = self._folder / FOLDER / f"step-{step:05d}"
-        evaluate_with(self._collector, self._evaluation, folder, f"{self._folder.name}, step {step}")
+        evaluate_with(self._collector, self._evaluation, folder, f"{self._label}, step {step}")
         metrics = read_metrics(folder)
         lines = [line for line in _lines(self._folder / EVALS) if json.loads(line)["step"] < step]
         lines.append(json.dumps({"step": step, "splits": metrics["splits"]}) + "\n")

@@ -25,6 +25,7 @@ from calibsft.responses.formats import Format
 from calibsft.rl.card import model_card
 from calibsft.rl.dynamics import COLLAPSED_ABOVE
 from calibsft.rl.evaluations import HeldOutEvaluation
+from calibsft.rl.fitting import require_fitting
 from calibsft.rl.gradient_share import GRADIENT, gradient_shares
 from calibsft.rl.method import Method, TokenSet
 from calibsft.rl.policy import Policy
@@ -52,6 +53,7 @@ def train_policy(
     folder: Path,
     device: str = "auto",
     evaluation: EvalSettings | None = None,
+    label: str = "rl",
 ) -> dict[str, Any]:
     """Train `model_name` with `method` and leave the checkpoint in `folder/model`.
 
@@ -61,6 +63,8 @@ def train_policy(
         The starting model's success rate by (dataset, question id), as far as known.
     evaluation
         How to evaluate on the way, if `settings.eval_every` asks for it.
+    label
+        What progress lines call this training.
 
     Returns
     -------
@@ -86,9 +90,9 @@ def train_policy(
             write_json(folder / GRADIENT, first_gradient(trainer, confidence_format, pool))
         if evaluation is not None and settings.eval_every:
             trainer.add_callback(
-                HeldOutEvaluation(trainer, evaluation, settings, confidence_format, seed, folder)
+                HeldOutEvaluation(trainer, evaluation, settings, confidence_format, seed, folder, label)
             )
-        run(trainer, settings, folder)
+        run(trainer, settings, folder, label)
     save_model(trainer, folder, model_card(model_name, method, settings, confidence_format, len(asked)))
     return {
         "method": method.title,
@@ -99,22 +103,6 @@ def train_policy(
         "tokens": policy.tokens,
         "device": str(trainer.args.device),
     }
-
-
-def require_fitting(method: Method, settings: RlSettings, confidence_format: Format) -> None:
-    """Refuse what the method is not defined for, before any model is loaded."""
-    if method.formats and confidence_format.name not in method.formats:
-        raise InputError(
-            f"{method.name} is defined for the {' or '.join(method.formats)} format, not for"
-            f" '{confidence_format.name}'; use --format {method.formats[0]} and a model that was trained for it"
-        )
-    if settings.keep_unanimous and (method.is_scalar or not method.dynamic_sampling):
-        raise InputError(
-            f"rl.keep_unanimous means nothing for {method.name}, which has no reward of its own for confidence;"
-            " leave it out, or use coca, dcpo or redoubt"
-        )
-    if settings.overlong_buffer is not None and settings.overlong_buffer > settings.max_new_tokens:
-        raise InputError("rl.overlong_buffer is larger than rl.max_new_tokens; lower it")
 
 
 def with_defaults(settings: RlSettings, method: Method) -> RlSettings:
@@ -254,14 +242,14 @@ def accumulation_steps(rows: int, micro: int, world_size: int, settings: RlSetti
     return rows // (micro * world_size)
 
 
-def run(trainer: RlTrainer, settings: RlSettings, folder: Path) -> None:
+def run(trainer: RlTrainer, settings: RlSettings, folder: Path, label: str) -> None:
     """Train to the end, from the newest whole checkpoint if there is one."""
     assert settings.steps is not None
     checkpoint = latest_checkpoint(folder / CHECKPOINTS)
     done = checkpoint_step(checkpoint) // settings.updates
     if checkpoint is not None:
         trainer.load_sampling(checkpoint)
-    with Progress(folder.name, settings.steps, "steps", done) as progress:
+    with Progress(label, settings.steps, "steps", done) as progress:
         note = _Note()
         trainer.add_callback(Journal(folder / METRICS, done, progress, note, settings.updates))
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)

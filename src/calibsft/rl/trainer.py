@@ -8,7 +8,7 @@ a method's name, a file or a recipe.
 
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from time import monotonic
@@ -79,7 +79,7 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
             finally:
                 model.train()
 
-    def _update(self, rows: list[Row] | Any) -> list[dict[str, Tensor]]:
+    def _update(self, rows: Sequence[Row]) -> list[dict[str, Tensor]]:
         """The micro-batches of one update; their loss is a mean over the tokens of all of them on all processes."""
         local = [
             sum(len(row.response.token_ids) for row in rows),
@@ -92,7 +92,7 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
         parts = self.args.gradient_accumulation_steps
         return [self._micro_batch(part, counts) for part in cut(rows, parts)]
 
-    def _micro_batch(self, rows: Any, counts: TokenCounts) -> dict[str, Tensor]:
+    def _micro_batch(self, rows: Sequence[Row], counts: TokenCounts) -> dict[str, Tensor]:
         batch = tensors(rows, counts, self.settings.segment_loss, self._tokenizer.pad_token_id)
         batch = {name: tensor.to(self.accelerator.device) for name, tensor in batch.items()}
         if self.beta:

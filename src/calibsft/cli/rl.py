@@ -1,0 +1,106 @@
+"""`calibsft rl`: confidence-aware RL from a model and questions."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from calibsft.artifacts import file_hash, model_inputs, read_manifest
+from calibsft.cli.options import Device, FormatName, Fresh, Out, Seed, perform
+from calibsft.errors import InputError
+from calibsft.progress import FIRST_PROCESS
+
+
+def rl(
+    model: Annotated[str, typer.Option("--model", help="Checkpoint folder or Hub id to train.")],
+    method: Annotated[str, typer.Option("--method", help="rlvr, rlcr, coca, dcpo, c3rl or redoubt.")],
+    data: Annotated[
+        Path,
+        typer.Option(
+            "--data",
+            help="Questions: a CSV, JSONL or Parquet file with question_id, question, gold (and kind, success_rate),"
+            " or the folder that `calibsft rollout` wrote.",
+        ),
+    ],
+    out: Out,
+    verdicts: Annotated[
+        Path | None,
+        typer.Option(
+            "--verdicts",
+            help="Folder that `calibsft verify` wrote: gives success rates, so that solved questions are left out.",
+        ),
+    ] = None,
+    overrides: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Override a training setting, e.g. --set steps=50 --set lora.rank=16. Repeatable.",
+        ),
+    ] = None,
+    benchmarks: Annotated[
+        str, typer.Option("--benchmarks", help="Comma-separated; evaluated every --set eval_every=N steps.")
+    ] = "",
+    format: FormatName = "probability",
+    seed: Seed = 43,
+    device: Device = "auto",
+    fresh: Fresh = False,
+) -> None:
+    """Train with a reward for right answers and honest confidence.
+
+    RLCR, CoCA and DCPO are the usual choices; start them from a model that CalibSFT has fine-tuned (`calibsft sft`), since
+    RL learns only from confidence values that the model already says. C3RL needs --format integer. ReDoubt trains
+    confidence alone and starts from a model that RLVR has trained. The defaults are the paper's. Several GPUs:
+    `accelerate launch -m calibsft rl …`.
+    """
+    from calibsft.recipe import EvalSettings, RlSettings, parse_overrides, validated
+    from calibsft.responses.formats import get_format
+    from calibsft.rl.fitting import require_fitting
+    from calibsft.rl.methods import get_method
+
+    chosen, confidence_format = get_method(method), get_format(format)
+    settings = validated(RlSettings, parse_overrides(overrides or []), "rl")
+    require_fitting(chosen, settings, confidence_format)
+    names = tuple(name.strip() for name in benchmarks.split(",") if name.strip())
+    if settings.eval_every and not names:
+        raise InputError("eval_every needs benchmarks to evaluate on; name some with --benchmarks")
+    sampled = {key: getattr(settings, key) for key in ("max_new_tokens", "max_rows", "stop")}
+    evaluation = validated(EvalSettings, {"benchmarks": names, **sampled}, "eval")
+    shaped = {
+        "model": model,
+        "method": method,
+        "format": format,
+        "seed": seed,
+        "rl": settings.model_dump(mode="json"),
+        "benchmarks": names,
+    }
+
+    def work(folder: Path) -> dict[str, Any]:
+        from calibsft.rl.questions import read_questions
+        from calibsft.rl.train import train_policy
+
+        questions, rates = read_questions(data, verdicts)
+        return train_policy(
+            model,
+            questions,
+            rates,
+            chosen,
+            settings,
+            confidence_format,
+            seed,
+            folder,
+            device,
+            evaluation,
+        )
+
+    perform(out, "rl", shaped, _inputs(model, data, verdicts), work, fresh)
+    if FIRST_PROCESS:
+        print(f"checkpoint: {out / 'model'}")
+
+
+def _inputs(model: str, data: Path, verdicts: Path | None) -> dict[str, str]:
+    """Hashes of what is read, so that a resumed training notices when it has changed."""
+    found = {"data": read_manifest(data)["content_hash"] if data.is_dir() else file_hash(data)}
+    if verdicts is not None:
+        found["verdicts"] = read_manifest(verdicts)["content_hash"]
+    return found | model_inputs(model)
