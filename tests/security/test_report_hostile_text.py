@@ -10,7 +10,17 @@ import polars as pl
 import pytest
 
 from calibsft.metrics import score_table
-from calibsft.report import ModelResult, RunSummary, StageCost, TargetHistogram, seeds_table, write_report
+from calibsft.report import (
+    GradientShare,
+    ModelResult,
+    RunSummary,
+    SeedResult,
+    StageCost,
+    TargetHistogram,
+    TrainingRun,
+    seeds_table,
+    write_report,
+)
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -63,6 +73,13 @@ def hostile_run(text: str) -> RunSummary:
             "reason": ["ok", "ok", text, "ok"],
         }
     )
+    names = {"label": text, "method": text, "start": text, "calibrated": False}
+    scores = {key: [0.4, 0.5] for key in ("pass@1", "auroc", "brier", "ece")}
+    steps = pl.DataFrame(
+        {"step": [1, 2], "distinct_values": [2.0, 3.0], "confidence_entropy": [1.0, 1.5], **scores}
+    )
+    evals = pl.DataFrame({"step": [1, 2], "split": ["id", text], **scores})
+    shares = pl.DataFrame({"confidence": [0.9], "response_share": [1.0], "gradient_share": [1.0]})
     return RunSummary(
         name=text,
         models=(ModelResult(text, rows), ModelResult("plain", rows)),
@@ -71,6 +88,8 @@ def hostile_run(text: str) -> RunSummary:
         costs=(StageCost(text, 1.0, 10, 1.0),),
         recipe_yaml=f"name: {text}\nlast: line\n",
         command=f"calibsft run {text}",
+        training=(TrainingRun(**names, steps=steps, evals=evals),),
+        gradients=(GradientShare(**names, responses=8, grid=101, values=shares),),
     )
 
 
@@ -93,7 +112,7 @@ def test_hostile_text_adds_no_element_attribute_or_request_to_the_page(report: t
         name for name, _ in page.attributes if name.startswith("on") or name in {"href", "style", "srcset"}
     ]
     sources = [value for name, value in page.attributes if name == "src"]
-    assert len(sources) == 3 and all(value.startswith("data:image/svg+xml;base64,") for value in sources)
+    assert len(sources) == 7 and all(value.startswith("data:image/svg+xml;base64,") for value in sources)
     assert ("content", "default-src 'none'; style-src 'unsafe-inline'; img-src data:") in page.attributes
     visible = "".join(char if char.isprintable() else " " for char in text)
     # Title, heading, two headline tables, four benchmark rows, reasons, filter, cost, command: all show it as text.
@@ -105,7 +124,7 @@ def test_hostile_text_stays_text_inside_the_figures(report: tuple[str, Path]) ->
     text, folder = report
     images = [b64decode(value.split(",")[1]) for name, value in page_of(folder).attributes if name == "src"]
     assert sorted(images) == sorted(path.read_bytes() for path in (folder / "figures").iterdir())
-    label = "".join(char if char.isprintable() else " " for char in text)[:39]
+    label = "".join(char if char.isprintable() else " " for char in text)[:23]
     for image in images:
         assert label in "".join(ElementTree.fromstring(image).itertext())
         names = {element.tag.split("}")[1] for element in ElementTree.fromstring(image).iter()}
@@ -125,13 +144,13 @@ def test_hostile_text_does_not_break_markdown_tables_or_fences(report: tuple[str
             outside.append(line)
     assert not fence
     widths = [len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) - 1 for line in outside if line.startswith("|")]
-    # Two headline tables (2 rows each), benchmarks (4), without unreadable (2), reasons (1), filter (1), cost (2),
+    # Two headline tables (2 rows each), benchmarks (4), without unreadable (2), reasons (2), filter (1), cost (2),
     # each with header and rule.
-    assert widths == [8] * 4 + [8] * 4 + [10] * 6 + [5] * 4 + [3] * 3 + [2] * 3 + [5] * 4
+    assert widths == [8] * 4 + [8] * 4 + [10] * 6 + [5] * 4 + [2] * 4 + [2] * 3 + [5] * 4
     assert not [line for line in outside if "<" in line]
     assert [line for line in outside if line.startswith("# ")] == [outside[0]]
     images = [line for line in outside if re.search(r"(?<!\\)\]\(", line)]
-    assert len(images) == 3 and all("](figures/" in line for line in images)
+    assert len(images) == 7 and all("](figures/" in line for line in images)
     assert not any(re.search(r"(?<!\\)`", line) for line in outside)
     assert "## Recipe" in outside
 
@@ -139,9 +158,11 @@ def test_hostile_text_does_not_break_markdown_tables_or_fences(report: tuple[str
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
 def test_hostile_labels_do_not_break_the_seeds_table(text: str) -> None:
     model = hostile_run(text).models[0]
-    lines = seeds_table([(0, text, score_table(model.rows))]).split("\n")
-    assert len(lines) == 5
-    assert {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in lines[2:]} == {9}
+    results = [SeedResult(seed, text, score_table(model.rows), 3.0) for seed in (0, 1)]
+    lines = seeds_table([*results, SeedResult(1, f"{text} 2", score_table(model.rows))]).split("\n")
+    assert len(lines) == 11
+    assert {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in lines[2:9]} == {10}
+    assert not any("<" in line for line in lines)
 
 
 def test_the_page_names_no_address_outside_the_text_of_the_run(tmp_path: Path) -> None:

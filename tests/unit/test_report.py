@@ -13,6 +13,7 @@ from calibsft.metrics.table import ConfidenceTable
 from calibsft.report import (
     ModelResult,
     RunSummary,
+    SeedResult,
     StageCost,
     TargetHistogram,
     figures,
@@ -165,7 +166,8 @@ def test_durations_never_show_sixty(seconds: float, text: str) -> None:
 
 def test_reasons_and_filters_are_counted_and_absent_when_empty() -> None:
     reasons = reasons_table((BASE, TUNED))
-    assert [[cell.text for cell in row] for row in reasons.rows] == [["truncated", "1", "0"]]
+    assert reasons.header == ("Model", "truncated")
+    assert [[cell.text for cell in row] for row in reasons.rows] == [["Base", "1"], ["Tuned", "0"]]
     assert reasons_table((TUNED,)) is None
     assert column(filter_table(SUMMARY.filtered), "Reason") == ["truncated", "bad_confidence"]
     assert filter_table({}) is None
@@ -173,7 +175,7 @@ def test_reasons_and_filters_are_counted_and_absent_when_empty() -> None:
 
 def test_seeds_table_gives_each_seed_and_the_mean_over_seeds() -> None:
     rows = [(0, "Base", SCORES[0]), (0, "Tuned", SCORES[1]), (1, "Base", SCORES[1]), (1, "Tuned", SCORES[1])]
-    lines = seeds_table(rows).splitlines()
+    lines = seeds_table([SeedResult(*row) for row in rows]).splitlines()
     body = [
         [cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")
     ][2:]
@@ -253,7 +255,7 @@ def test_distribution_bars_hold_every_readable_response(monkeypatch: pytest.Monk
     assert right + wrong == pytest.approx(1)
 
 
-@pytest.mark.parametrize("count", [1, 3, 4])
+@pytest.mark.parametrize("count", [1, 3, 5])
 def test_figures_have_a_panel_per_model_and_text_as_text(count: int) -> None:
     models = [ModelResult(f"model {index}", TUNED.rows) for index in range(count)]
     for svg in (figures.confidence_distribution(models), figures.reliability_diagrams(models)):

@@ -5,7 +5,25 @@ compute a metric of its own: every number comes from `metrics`.
 """
 
 from calibsft.report.page import write_report
-from calibsft.report.summary import ModelResult, RunSummary, StageCost, TargetHistogram
+from calibsft.report.summary import (
+    GradientShare,
+    ModelResult,
+    RunSummary,
+    SeedResult,
+    StageCost,
+    TargetHistogram,
+    TrainingRun,
+)
 from calibsft.report.tables import seeds_table
 
-__all__ = ["ModelResult", "RunSummary", "StageCost", "TargetHistogram", "seeds_table", "write_report"]
+__all__ = [
+    "GradientShare",
+    "ModelResult",
+    "RunSummary",
+    "SeedResult",
+    "StageCost",
+    "TargetHistogram",
+    "TrainingRun",
+    "seeds_table",
+    "write_report",
+]

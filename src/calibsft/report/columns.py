@@ -68,7 +68,8 @@ MALFORMED = Column("malformed", "Unreadable", percent, better=min)
 SPLIT_ECE = (Column("ece", "ECE, mean", better=min), Column("ece_pooled", "ECE, pooled", better=min))
 SPLIT_COLUMNS = (PASS, AUROC, BRIER, *SPLIT_ECE, SUPPORT, MALFORMED)
 DATASET_COLUMNS = (PASS, AUROC, BRIER, Column("ece", "ECE", better=min), SUPPORT, MALFORMED)
-SEED_COLUMNS = (PASS, AUROC, BRIER, *SPLIT_ECE, SUPPORT)
+DISTINCT = Column("distinct_values", "Distinct values / question", one_decimal)
+SEED_COLUMNS = (PASS, AUROC, BRIER, *SPLIT_ECE, SUPPORT, DISTINCT)
 
 
 def metric_rows(columns: Sequence[Column], parts: Sequence[Metrics]) -> list[tuple[Cell, ...]]:

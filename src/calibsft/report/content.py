@@ -11,7 +11,8 @@ import polars as pl
 
 from calibsft.errors import InputError
 from calibsft.metrics import ECE_CONVENTION, score_table
-from calibsft.report import figures, tables
+from calibsft.report import dynamics, figures, tables
+from calibsft.report.columns import whole
 from calibsft.report.markup import Table
 from calibsft.report.summary import RunSummary
 from calibsft.text import printable
@@ -25,9 +26,33 @@ READING = (
     "Effective support has no arrow: a model that uses many confidence values is not better for that alone.",
     "This is one run: compare several seeds before you trust a small difference.",
 )
+RL_READING = (
+    "An arrow is a training: CalibSFT→RLCR is the CalibSFT model trained further with RLCR. Compare first the rows"
+    " of one method.",
+)
 MEASURES = (
     "Means over benchmarks except pooled ECE. A confidence that cannot be read counts as 0; Unreadable is the"
     f" share of such responses. ECE: {ECE_CONVENTION}. ↑ more is better, ↓ less is better; bold is best."
+)
+CALIBRATION_CAPTION = (
+    "Measured at each rollout step on the responses sampled for training, not on held-out questions. Faint: every"
+    f" step; strong: rolling mean over {dynamics.WINDOW} steps, centred."
+)
+EXPLORATION_CAPTION = (
+    "Left axis: distinct confidence values among the responses to one question, mean over the questions of a"
+    " rollout step. Right axis: entropy of the confidence tokens. Upper row without CalibSFT, lower row after it;"
+    f" all panels on the same scales; strong lines are rolling means over {dynamics.WINDOW} steps. RL can reward"
+    " only what is sampled, but more values are not better for that alone."
+)
+HELD_OUT_CAPTION = (
+    "Means over the in-distribution benchmarks, at the steps where the model was evaluated; lines only join"
+    " the points."
+)
+GRADIENT_CAPTION = (
+    "Measured once, on the starting model before training. Each point is a confidence value: the share of responses"
+    " that state it, and its share of the confidence gradient; on the dashed line the two are equal. A value that"
+    " no response states gets no gradient at all. Proposition 1 of the paper bounds a value's gradient by its"
+    " probability. Responses per starting model: "
 )
 
 
@@ -51,6 +76,7 @@ class Content:
     """The parts of the page in reading order, shared by both formats."""
 
     title: str
+    reading: tuple[str, ...]
     headline: list[Table]
     figures: list[Shown]
     details: list[Table]
@@ -73,6 +99,7 @@ def build_content(summary: RunSummary) -> Content:
     ]
     return Content(
         title=printable(summary.name),
+        reading=(*READING, *(RL_READING if summary.training else ())),
         headline=tables.headline_tables(labels, scores),
         figures=_figures(summary),
         details=[table for table in details if table is not None],
@@ -104,8 +131,29 @@ def _figures(summary: RunSummary) -> list[Shown]:
             figures.reliability_diagrams(summary.models),
         ),
     ]
+    shown += _training_figures(summary)
     if summary.targets is not None:
         caption = "Training responses per target confidence. Balancing draws equally many for each target."
         svg = figures.target_histogram(summary.targets)
         shown.append(Shown("targets", "Confidence targets for CalibSFT", caption, svg))
+    return shown
+
+
+def _training_figures(summary: RunSummary) -> list[Shown]:
+    """The figures of RL, none for a run without it."""
+    runs, shares = summary.training, summary.gradients
+    shown: list[Shown] = []
+    if runs:
+        svg = dynamics.calibration_curves(runs)
+        shown.append(Shown("calibration-curves", "Calibration during RL", CALIBRATION_CAPTION, svg))
+        svg = dynamics.exploration_curves(runs)
+        title = "How many confidence values RL tries"
+        shown.append(Shown("exploration-curves", title, EXPLORATION_CAPTION, svg))
+    held_out = dynamics.held_out_curves(runs)
+    if held_out is not None:
+        shown.append(Shown("held-out-curves", "Held-out questions during RL", HELD_OUT_CAPTION, held_out))
+    if shares:
+        counts = " or ".join(whole(count) for count in sorted({share.responses for share in shares}))
+        title, svg = "Which confidence values get a gradient", dynamics.gradient_shares(shares)
+        shown.append(Shown("gradient-shares", title, f"{GRADIENT_CAPTION}{counts}.", svg))
     return shown

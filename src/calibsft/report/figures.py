@@ -11,13 +11,26 @@ import matplotlib
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from calibsft.metrics import ConfidenceTable, accuracy, expected_calibration_error, reliability_bins
 from calibsft.report.columns import fraction, whole
-from calibsft.report.style import BLUE, GREY, ORANGE, STYLE, bars, grid, shared_legend, short, svg
+from calibsft.report.style import (
+    BLUE,
+    GREY,
+    ORANGE,
+    STYLE,
+    bars,
+    grid,
+    panel_width,
+    shared_legend,
+    short,
+    svg,
+)
 from calibsft.report.summary import ModelResult, TargetHistogram
 
 DISTRIBUTION_BINS = 20
+TICKS = (0, 0.25, 0.5, 0.75, 1)
 
 
 def confidence_distribution(models: Sequence[ModelResult]) -> str:
@@ -27,7 +40,8 @@ def confidence_distribution(models: Sequence[ModelResult]) -> str:
     """
     with matplotlib.rc_context(STYLE):
         rows, columns = grid(len(models))
-        figure = Figure(figsize=(4.2 * columns, 3.2 * rows + 0.3), layout="constrained")
+        width = panel_width(columns)
+        figure = Figure(figsize=(width * columns, 0.76 * width * rows + 0.3), layout="constrained")
         axes = list(figure.subplots(rows, columns, sharey=True, squeeze=False).flat)
         for ax, model in zip(axes, models, strict=False):
             _distribution_panel(ax, model)
@@ -46,7 +60,10 @@ def reliability_diagrams(models: Sequence[ModelResult]) -> str:
     """
     with matplotlib.rc_context(STYLE):
         rows, columns = grid(len(models))
-        figure = Figure(figsize=(4.2 * columns, 4.6 * rows + 0.3), layout="constrained")
+        width = panel_width(columns)
+        # The space between the two axes of a panel is measured as a share of the whole figure.
+        layout = ConstrainedLayoutEngine(hspace=STYLE["figure.constrained_layout.hspace"] / rows)
+        figure = Figure(figsize=(width * columns, 1.1 * width * rows + 0.3), layout=layout)
         panels = figure.subfigures(rows, columns, squeeze=False).flat
         axes = [_reliability_panel(panel, model) for panel, model in zip(panels, models, strict=False)]
         shared_legend(figure, axes)
@@ -93,7 +110,7 @@ def _reliability_panel(panel: SubFigure, model: ModelResult) -> Axes:
     """Draw one model and return the axes whose marks the legend explains."""
     upper: Axes
     lower: Axes
-    upper, lower = panel.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    upper, lower = panel.subplots(2, 1, sharex=True, height_ratios=(5, 2))
     table = _table(model.rows.with_columns(pl.col("confidence").fill_null(0.0)))
     parts = [part for part in reliability_bins(table) if part.count]
     left = [part.low for part in parts]
@@ -104,11 +121,11 @@ def _reliability_panel(panel: SubFigure, model: ModelResult) -> Axes:
         said, right = part.confidence or 0.0, part.accuracy or 0.0
         label = "gap to the mean confidence" if part is parts[0] else None
         upper.plot([said, said], [said, right], color=ORANGE, linewidth=2.5, clip_on=False, label=label)
-    upper.set(xlim=(0, 1), ylim=(0, 1.02), ylabel="accuracy")
+    upper.set(xlim=(0, 1), ylim=(0, 1.02), yticks=TICKS, ylabel="accuracy")
     ece = fraction(expected_calibration_error(table))
     upper.set_title(f"{short(model.label)}\npooled ECE {ece}", loc="left")
     bars(lower, left, [part.count for part in parts], 0.1, GREY)
-    lower.set(xlabel="stated confidence", ylabel="responses")
+    lower.set(xlabel="stated confidence", ylabel="count", xticks=TICKS)
     return upper
 
 

@@ -10,10 +10,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from calibsft import __version__
 from calibsft.artifacts import write_text
-from calibsft.report.content import LEAD, MEASURES, READING, Content, build_content
+from calibsft.report.content import LEAD, MEASURES, Content, build_content
 from calibsft.report.markup import markdown_code, markdown_table, markdown_text
 from calibsft.report.summary import RunSummary
 from calibsft.text import printable
+
+FOLD_ROWS = 12  # longer tables of the details are folded away
 
 
 def write_report(summary: RunSummary, folder: Path) -> Path:
@@ -41,7 +43,13 @@ def _html(content: Content) -> str:
     )
     environment.filters["printable"] = printable
     page = environment.get_template("report.html.j2")
-    return page.render(content=content, lead=LEAD, reading=READING, measures=MEASURES, version=__version__)
+    return page.render(
+        content=content,
+        lead=LEAD,
+        measures=MEASURES,
+        fold_rows=FOLD_ROWS,
+        version=__version__,
+    )
 
 
 def _markdown(content: Content) -> str:
@@ -52,7 +60,7 @@ def _markdown(content: Content) -> str:
     parts = [
         f"# {markdown_text(content.title)}",
         LEAD,
-        "\n".join(f"- {sentence}" for sentence in READING),
+        "\n".join(f"- {sentence}" for sentence in content.reading),
         *(markdown_table(table) for table in content.headline),
         markdown_text(MEASURES),
         *images,

@@ -1,10 +1,14 @@
-"""Read a finished run folder into the summary that a report shows."""
+"""Read finished run folders into what a report or a comparison of seeds shows.
+
+Takes every finished stage it finds: those of the recipe in its order, others after them by name. Does not read
+the files of an RL stage itself (`training`) nor draw or write anything.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import polars as pl
 import yaml
@@ -12,22 +16,29 @@ import yaml
 from calibsft.artifacts import MANIFEST, SETTINGS, read_manifest
 from calibsft.errors import InputError
 from calibsft.evaluation import ROWS, read_metrics
-from calibsft.report.summary import ModelResult, RunSummary, StageCost, TargetHistogram
+from calibsft.metrics import MEAN_OVER_DATASETS
+from calibsft.report.summary import (
+    ModelResult,
+    RunSummary,
+    SeedResult,
+    StageCost,
+    TargetHistogram,
+    TrainingRun,
+)
 from calibsft.report.tables import seeds_table
+from calibsft.report.training import is_rl_stage, read_gradient, read_training
 from calibsft.responses.formats import FORMATS
 from calibsft.targets.build import SUMMARY
+
+Manifests: TypeAlias = dict[str, dict[str, Any]]
 
 
 def summarise(root: Path, stage_order: Sequence[str]) -> RunSummary:
     """Everything a report shows of the stages that are finished in `root`."""
-    stages = [name for name in stage_order if (root / name / MANIFEST).is_file()]
-    manifests = {name: read_manifest(root / name) for name in stages}
-    evaluated = [name for name in stages if (root / name / ROWS).is_file()]
-    if not evaluated:
-        raise InputError(
-            f"{root}: no finished evaluation there; give the folder of a run, for example runs/tiny-seed0"
-        )
+    manifests = _finished(root, stage_order)
+    evaluated = _evaluated(root, manifests)
     targets, filtered = _targets(root / "build")
+    gradients = [read_gradient(*stage) for stage in _rl_stages(root, manifests)]
     return RunSummary(
         name=root.name,
         models=tuple(
@@ -37,9 +48,38 @@ def summarise(root: Path, stage_order: Sequence[str]) -> RunSummary:
         targets=targets,
         filtered=filtered,
         costs=tuple(_cost(name, manifest) for name, manifest in manifests.items()),
-        recipe_yaml=_recipe(root, stages),
+        recipe_yaml=_recipe(root, list(manifests)),
         command=f"calibsft report {root}",
+        training=_training(root, manifests),
+        gradients=tuple(share for share in gradients if share is not None),
     )
+
+
+def _finished(root: Path, stage_order: Sequence[str]) -> Manifests:
+    """The manifests of all finished stages of a run, in `stage_order`, unknown stages last by name."""
+    found = {path.parent.name for path in root.glob(f"*/{MANIFEST}") if (path.parent / SETTINGS).is_file()}
+    known = [name for name in stage_order if name in found]
+    return {name: read_manifest(root / name) for name in (*known, *sorted(found - set(known)))}
+
+
+def _evaluated(root: Path, stages: Iterable[str]) -> list[str]:
+    """The stages that evaluated a model; refuses a run without any."""
+    evaluated = [name for name in stages if (root / name / ROWS).is_file()]
+    if not evaluated:
+        raise InputError(
+            f"{root}: no finished evaluation there; give the folder of a run, for example runs/tiny-seed0"
+        )
+    return evaluated
+
+
+def _rl_stages(root: Path, manifests: Manifests) -> list[tuple[Path, dict[str, Any]]]:
+    stages = [(root / name, manifest) for name, manifest in manifests.items()]
+    return [stage for stage in stages if is_rl_stage(*stage)]
+
+
+def _training(root: Path, manifests: Manifests) -> tuple[TrainingRun, ...]:
+    runs = [read_training(*stage) for stage in _rl_stages(root, manifests)]
+    return tuple(run for run in runs if run is not None)
 
 
 def _targets(folder: Path) -> tuple[TargetHistogram | None, dict[str, int]]:
@@ -66,21 +106,39 @@ def _cost(name: str, manifest: dict[str, Any]) -> StageCost:
 
 
 def _recipe(root: Path, stages: Sequence[str]) -> str:
-    """The settings of all stages together."""
+    """The settings of all stages together; what a later stage set otherwise stands under its name."""
     settings: dict[str, Any] = {}
+    otherwise: dict[str, Any] = {}
     for name in stages:
-        settings |= yaml.safe_load((root / name / SETTINGS).read_text(encoding="utf-8"))["settings"]
+        own = _settings(root / name)
+        changed = {key: value for key, value in own.items() if settings.setdefault(key, value) != value}
+        if changed:
+            otherwise[name] = changed
+    if otherwise:
+        settings["stages"] = otherwise
     return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
 
 
-def seeds_report(folders: Sequence[Path]) -> str:
-    """The headline of finished runs as Markdown: one table per split, one row per run and model."""
-    rows = []
-    for folder in folders:
-        seed = yaml.safe_load((folder / "eval-base" / SETTINGS).read_text(encoding="utf-8"))["settings"][
-            "seed"
-        ]
-        for name in sorted(path.parent.name for path in folder.glob(f"*/{ROWS}")):
-            rows.append((seed, read_manifest(folder / name)["label"], read_metrics(folder / name)))
-    evaluated = rows[0][2]["splits"]
-    return "\n\n".join(seeds_table(rows, split) for split in ("id", "ood") if split in evaluated)
+def _settings(folder: Path) -> dict[str, Any]:
+    settings: dict[str, Any] = yaml.safe_load((folder / SETTINGS).read_text(encoding="utf-8"))["settings"]
+    return settings
+
+
+def seeds_report(folders: Sequence[Path], stage_order: Sequence[str]) -> str:
+    """The headline of finished runs as Markdown: one table per split, models in the order of their stages."""
+    results = [result for folder in folders for result in _seed_results(folder, stage_order)]
+    found = {split for result in results for split in result.score["splits"]}
+    named: list[str] = [split for split in ("id", "ood") if split in found]
+    return "\n\n".join(seeds_table(results, split) for split in named or [MEAN_OVER_DATASETS])
+
+
+def _seed_results(folder: Path, stage_order: Sequence[str]) -> list[SeedResult]:
+    manifests = _finished(folder, stage_order)
+    evaluated = _evaluated(folder, manifests)
+    seed = _settings(folder / evaluated[0])["seed"]
+    distinct = {run.label: run.distinct_values for run in _training(folder, manifests)}
+    labels = {name: manifests[name]["label"] for name in evaluated}
+    return [
+        SeedResult(seed, label, read_metrics(folder / name), distinct.get(label))
+        for name, label in labels.items()
+    ]

@@ -5,6 +5,7 @@ recipe may come from anywhere and are escaped where they are written.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
@@ -39,12 +40,81 @@ class TargetHistogram:
     after: dict[str, int]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingRun:
+    """One training by RL: `method` applied to the model labelled `start`.
+
+    Attributes
+    ----------
+    calibrated
+        Whether CalibSFT came before it.
+    steps
+        One row per rollout step, measured on the responses sampled for training: step, pass@1, auroc (null
+        where undefined), brier, ece, distinct_values and confidence_entropy (nats).
+    evals
+        Held-out evaluations during training, one row per step and split: step, split, pass@1, auroc, brier,
+        ece; None where there were none.
+    """
+
+    label: str
+    method: str
+    start: str
+    calibrated: bool
+    steps: pl.DataFrame
+    evals: pl.DataFrame | None = None
+
+    @property
+    def distinct_values(self) -> float | None:
+        """Distinct confidence values among the responses to one question, mean over the rollout steps."""
+        known = self.steps["distinct_values"].drop_nulls()
+        return float(known.sum()) / len(known) if len(known) else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GradientShare:
+    """How the confidence gradient of `method` is shared among the values that its starting model states.
+
+    Attributes
+    ----------
+    responses
+        How many responses it was measured on, before training.
+    grid
+        How many confidence values the format has.
+    values
+        One row per value that was sampled: confidence, response_share, gradient_share. A value without a
+        row was never sampled and gets no gradient.
+    """
+
+    label: str
+    method: str
+    start: str
+    calibrated: bool
+    responses: int
+    grid: int
+    values: pl.DataFrame
+
+    @property
+    def never_sampled(self) -> int:
+        return self.grid - len(self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class SeedResult:
+    """One evaluated model of one seed: the result of `score_table`, and what RL sampled if it was trained so."""
+
+    seed: int
+    label: str
+    score: dict[str, dict[str, Any]]
+    distinct_values: float | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class RunSummary:
     """Everything a report shows.
 
     `targets` is None for a run without CalibSFT data; `filtered` counts the responses left out of that data
-    by reason; `recipe_yaml` is the resolved recipe and `command` the line that makes this page again.
+    by reason; `recipe_yaml` is the resolved recipe and `command` the line that makes this page again;
+    `training` and `gradients` are empty for a run without RL.
     """
 
     name: str
@@ -54,3 +124,5 @@ class RunSummary:
     costs: tuple[StageCost, ...]
     recipe_yaml: str
     command: str
+    training: tuple[TrainingRun, ...] = ()
+    gradients: tuple[GradientShare, ...] = ()

@@ -4,17 +4,20 @@ Works on the dictionaries of `metrics.score_table`. Does not compute metrics, ro
 text (`markup`) or know HTML.
 """
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from calibsft.metrics import MEAN_OVER_DATASETS
 from calibsft.metrics.score import EXCLUDED_KEYS
 from calibsft.report.columns import (
     AUROC,
     DATASET_COLUMNS,
+    DISTINCT,
     MISSING,
     SEED_COLUMNS,
     SPLIT_COLUMNS,
+    Column,
     Metrics,
     duration,
     metric_rows,
@@ -22,7 +25,7 @@ from calibsft.report.columns import (
     whole,
 )
 from calibsft.report.markup import Cell, Table, markdown_table
-from calibsft.report.summary import ModelResult, StageCost
+from calibsft.report.summary import ModelResult, SeedResult, StageCost
 
 Score: TypeAlias = dict[str, Metrics]
 
@@ -31,6 +34,7 @@ SPLIT_TITLES = {
     "ood": "Out of distribution",
     MEAN_OVER_DATASETS: "All benchmarks",
 }
+MODELS_IN_ONE_TABLE = 4
 
 
 def headline_tables(labels: Sequence[str], scores: Sequence[Score]) -> list[Table]:
@@ -110,9 +114,10 @@ def reasons_table(models: Sequence[ModelResult]) -> Table | None:
     if not reasons:
         return None
     rows = tuple(
-        (Cell(reason), *(Cell(whole(count.get(reason, 0))) for count in counts)) for reason in reasons
+        (Cell(model.label), *(Cell(whole(count.get(reason, 0))) for reason in reasons))
+        for model, count in zip(models, counts, strict=True)
     )
-    return Table("Responses that are not well formed", ("Reason", *(model.label for model in models)), rows)
+    return Table("Responses that are not well formed, by reason", ("Model", *reasons), rows)
 
 
 def filter_table(filtered: dict[str, int]) -> Table | None:
@@ -152,34 +157,67 @@ def _number(value: float | None) -> Cell:
     return Cell(MISSING if value is None else whole(value))
 
 
-def seeds_table(rows: Sequence[tuple[int, str, Score]], split: str = MEAN_OVER_DATASETS) -> str:
+def seeds_table(results: Sequence[SeedResult], split: str = MEAN_OVER_DATASETS) -> str:
     """Several seeds side by side, with the mean over seeds of each model, as Markdown.
+
+    The means are the last rows; with many models they are a table of their own, before the seeds. The column
+    of distinct values is left out when no model was trained by RL.
 
     Parameters
     ----------
-    rows : (seed, model label, result of `score_table`), in the order to be shown.
+    results : in the order to be shown.
     split : "id", "ood", or all benchmarks.
     """
-    seeds = list(dict.fromkeys(seed for seed, _, _ in rows))
-    labels = list(dict.fromkeys(label for _, label, _ in rows))
-    by_seed = {
-        seed: {label: score["splits"][split] for s, label, score in rows if s == seed} for seed in seeds
-    }
-    means = {
-        label: _mean_metrics([part[label] for part in by_seed.values() if label in part]) for label in labels
-    }
-    body = [row for seed in seeds for row in _seed_rows(str(seed), by_seed[seed])]
-    header = ("Seed", "Model", *(column.header for column in SEED_COLUMNS))
-    title = f"{SPLIT_TITLES.get(split, split)}, {len(seeds)} seed{'s' if len(seeds) != 1 else ''}"
-    summary = _seed_rows("mean", means) if len(seeds) > 1 else []
-    return markdown_table(Table(title, header, (*body, *summary), labels=2))
+    by_seed: dict[int, dict[str, Metrics]] = {}
+    for result in results:
+        metrics = result.score["splits"].get(split, {}) | {DISTINCT.key: result.distinct_values}
+        by_seed.setdefault(result.seed, {})[result.label] = metrics
+    return "\n\n".join(
+        markdown_table(table) for table in _seed_tables(by_seed, SPLIT_TITLES.get(split, split))
+    )
 
 
-def _seed_rows(seed: str, parts: dict[str, Metrics]) -> list[tuple[Cell, ...]]:
-    body = metric_rows(SEED_COLUMNS, list(parts.values()))
+def _seed_tables(by_seed: dict[int, dict[str, Metrics]], title: str) -> list[Table]:
+    columns = _seed_columns(by_seed)
+    header = ("Seed", "Model", *(column.header for column in columns))
+    each = [row for seed, parts in by_seed.items() for row in _seed_rows(columns, str(seed), parts)]
+    if len(by_seed) == 1:
+        return [Table(f"{title}, 1 seed", header, tuple(each), labels=2)]
+    count, means = f"{len(by_seed)} seeds", _means_over_seeds(list(by_seed.values()))
+    mean, note = _seed_rows(columns, "mean", means), _missing_seeds(list(by_seed.values()))
+    if len(means) <= MODELS_IN_ONE_TABLE:
+        return [Table(f"{title}, {count}", header, (*each, *mean), labels=2, note=note)]
+    overview = tuple(row[1:] for row in mean)
+    return [
+        Table(f"{title}, mean over {count}", header[1:], overview, note=note),
+        Table(f"{title}, each seed", header, tuple(each), labels=2),
+    ]
+
+
+def _seed_columns(by_seed: dict[int, dict[str, Metrics]]) -> list[Column]:
+    sampled = {part[DISTINCT.key] for parts in by_seed.values() for part in parts.values()} != {None}
+    return [column for column in SEED_COLUMNS if sampled or column is not DISTINCT]
+
+
+def _seed_rows(columns: Sequence[Column], seed: str, parts: dict[str, Metrics]) -> list[tuple[Cell, ...]]:
+    body = metric_rows(columns, list(parts.values()))
     return [(Cell(seed), Cell(label), *cells) for label, cells in zip(parts, body, strict=True)]
 
 
+def _means_over_seeds(seeds: Sequence[dict[str, Metrics]]) -> dict[str, Metrics]:
+    labels = dict.fromkeys(label for parts in seeds for label in parts)
+    return {label: _mean_metrics([parts[label] for parts in seeds if label in parts]) for label in labels}
+
+
 def _mean_metrics(parts: Sequence[Metrics]) -> Metrics:
-    known = {column.key: [part[column.key] for part in parts] for column in SEED_COLUMNS}
+    known: dict[str, list[Any]] = {
+        column.key: [part.get(column.key) for part in parts] for column in SEED_COLUMNS
+    }
     return {key: None if None in values else sum(values) / len(values) for key, values in known.items()}
+
+
+def _missing_seeds(seeds: Sequence[dict[str, Metrics]]) -> str:
+    """Say which model's mean is over fewer seeds than the others'."""
+    counts = Counter(label for parts in seeds for label in parts)
+    short = [f"{label}: {count} of {len(seeds)}" for label, count in counts.items() if count < len(seeds)]
+    return f"Seeds in the mean: {', '.join(short)}." if short else ""

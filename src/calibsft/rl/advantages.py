@@ -157,7 +157,8 @@ def _confidences(values: Sequence[Any], well_formed_G: BoolArray) -> FloatArray:
 
 
 def _is_share(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and bool(0 <= value <= 1)
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return is_number and bool(0 <= value <= 1)
 
 
 def _require_digits(method: Method, confidence_N: FloatArray) -> None:
