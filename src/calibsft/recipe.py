@@ -168,6 +168,14 @@ class RlSettings(Settings):
         return self
 
 
+class PriorSettings(Settings):
+    """What is measured of the models that RL starts from."""
+
+    contexts: int | None = Field(
+        None, ge=1, description="responses on which the gradient of each confidence value is measured"
+    )
+
+
 class EvalSettings(Settings):
     """Which benchmarks, and how they are sampled; `samples` overrides each benchmark's own number."""
 
@@ -196,6 +204,7 @@ class Recipe(Settings):
     rollout: RolloutSettings = RolloutSettings()
     targets: TargetSettings = TargetSettings()
     sft: SftSettings = SftSettings()
+    prior: PriorSettings = PriorSettings()
     rl: RlSettings = RlSettings()
     eval: EvalSettings = EvalSettings()
     # What is done to the base model, in order; models that share a beginning share its stages.

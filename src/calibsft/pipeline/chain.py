@@ -37,6 +37,11 @@ class Chain:
             titles.insert(0, BASE_TITLE)
         return "→".join(titles) + (f" ({self.other_format})" if self.other_format else "")
 
+    @property
+    def evaluation(self) -> str:
+        """The stage that evaluates the model."""
+        return f"eval-{self.stage() if self.steps else self.stage('base')}"
+
     def stage(self, name: str = "") -> str:
         """The folder of this model's stage `name`; without a name, the model's own."""
         parts = (*self.steps, name, self.other_format)

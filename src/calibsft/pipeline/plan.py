@@ -37,9 +37,9 @@ def plan(run: Run) -> list[Stage]:
     for chain in dict.fromkeys(chains(run.recipe)):
         for stage in _stages_of(run, chain):
             found.setdefault(stage.name, stage)
-    evaluations = tuple(name for name in found if name.startswith("eval"))
-    builds = tuple(name for name in found if name.endswith("build"))
-    report = Stage(REPORT, {"name": run.recipe.name}, (*builds, *evaluations), partial(_write_report, run))
+    read = {name for stage in found.values() for name in stage.needs}
+    last = tuple(name for name in found if name not in read)
+    report = Stage(REPORT, {"name": run.recipe.name}, last, partial(_write_report, run))
     return [*found.values(), report]
 
 
@@ -54,11 +54,11 @@ def _stages_of(run: Run, chain: Chain) -> Iterator[Stage]:
         yield from _sampled(run, chain.parent)
         yield from _calibsft(run, chain.parent)
     else:
+        yield from _prior(run, chain.parent)
         yield from _sampled(run, chain.base)
         needs = (model_stage(chain.parent), chain.base.stage("rollout"), chain.base.stage("verify"))
         yield make(chain.stage(), chain, ("seed", "format", "model", "device", "rl"), needs, stages.run_rl)
-    name = f"eval-{chain.stage() if chain.steps else chain.stage('base')}"
-    yield make(name, chain, (*SAMPLED_FROM, "eval"), model, stages.evaluate)
+    yield make(chain.evaluation, chain, (*SAMPLED_FROM, "eval"), model, stages.evaluate)
 
 
 def _sampled(run: Run, chain: Chain) -> Iterator[Stage]:
@@ -67,6 +67,14 @@ def _sampled(run: Run, chain: Chain) -> Iterator[Stage]:
     sections = (*SAMPLED_FROM, "questions", "rollout")
     yield _stage(run, rollout, chain, sections, (model_stage(chain),), stages.collect_rollouts)
     yield _stage(run, verify, chain, ("format",), (rollout,), stages.verify_rollouts)
+
+
+def _prior(run: Run, chain: Chain) -> Iterator[Stage]:
+    """What a model that RL starts from can learn, where the recipe asks for it."""
+    if run.recipe.prior.contexts:
+        name = chain.evaluation.replace("eval", "prior", 1)
+        sections = ("format", "model", "device", "dtype", "prior")
+        yield _stage(run, name, chain, sections, (model_stage(chain), chain.evaluation), stages.measure_prior)
 
 
 def _calibsft(run: Run, chain: Chain) -> Iterator[Stage]:

@@ -157,3 +157,18 @@ def evaluate(run: Run, chain: Chain, folder: Path) -> Facts:
         folder.name,
     )
     return {"label": chain.label, **facts}
+
+
+def measure_prior(run: Run, chain: Chain, folder: Path) -> Facts:
+    from calibsft.artifacts import write_json
+    from calibsft.models import load_model, load_tokenizer
+    from calibsft.rl.prior_gradient import GRADIENT, gradient_shares, read_contexts
+
+    recipe, name = run.recipe, run.model(chain)
+    assert recipe.prior.contexts is not None
+    tokenizer, confidence_format = load_tokenizer(name), run.format(chain)
+    contexts = read_contexts(run.root / chain.evaluation, recipe.prior.contexts, tokenizer, confidence_format)
+    model = load_model(name, recipe.device, recipe.dtype)
+    with Progress(folder.name, len(confidence_format.words), "values") as progress:
+        write_json(folder / GRADIENT, gradient_shares(model, contexts, progress))
+    return {"label": chain.label, "device": str(model.device)}

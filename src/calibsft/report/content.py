@@ -34,15 +34,16 @@ MEASURES = (
     "Means over benchmarks except pooled ECE. A confidence that cannot be read counts as 0; Unreadable is the"
     f" share of such responses. ECE: {ECE_CONVENTION}. ↑ more is better, ↓ less is better; bold is best."
 )
+SMOOTHING = f"rolling mean over about a tenth of the steps, at most {dynamics.LONGEST_WINDOW}, centred"
 CALIBRATION_CAPTION = (
-    "Measured at each rollout step on the responses sampled for training, not on held-out questions. Faint: every"
-    f" step; strong: rolling mean over {dynamics.WINDOW} steps, centred."
+    "Measured at each rollout step on the responses generated for training, not on held-out questions. Faint:"
+    f" every step; strong: {SMOOTHING}."
 )
 EXPLORATION_CAPTION = (
     "Left axis: distinct confidence values among the responses to one question, mean over the questions of a"
     " rollout step. Right axis: entropy of the confidence tokens. Upper row without CalibSFT, lower row after it;"
-    f" all panels on the same scales; strong lines are rolling means over {dynamics.WINDOW} steps. RL can reward"
-    " only what is sampled, but more values are not better for that alone."
+    f" all panels on the same scales. Strong: {SMOOTHING}. RL can reward only what is sampled, but more values are"
+    " not better for that alone."
 )
 HELD_OUT_CAPTION = (
     "Means over the in-distribution benchmarks, at the steps where the model was evaluated; lines only join"
@@ -50,9 +51,10 @@ HELD_OUT_CAPTION = (
 )
 GRADIENT_CAPTION = (
     "Measured once, on the starting model before training. Each point is a confidence value: the share of responses"
-    " that state it, and its share of the confidence gradient; on the dashed line the two are equal. A value that"
-    " no response states gets no gradient at all. Proposition 1 of the paper bounds a value's gradient by its"
-    " probability. Responses per starting model: "
+    " that state it, and its share of the confidence gradient (norms over all weights); on the dashed line the two"
+    " are equal, and points of few responses are noisy. A value that no response states gets no gradient at all;"
+    " each title counts these, and stated values whose gradient is zero. Proposition 1 of the paper bounds the gradient of a value's logit by its probability. Responses per starting"
+    " model: "
 )
 
 
@@ -153,7 +155,9 @@ def _training_figures(summary: RunSummary) -> list[Shown]:
     if held_out is not None:
         shown.append(Shown("held-out-curves", "Held-out questions during RL", HELD_OUT_CAPTION, held_out))
     if shares:
-        counts = " or ".join(whole(count) for count in sorted({share.responses for share in shares}))
+        counts = [share.responses for share in shares]
+        ends = sorted({min(counts), max(counts)})
+        caption = f"{GRADIENT_CAPTION}{' to '.join(whole(end) for end in ends)}."
         title, svg = "Which confidence values get a gradient", dynamics.gradient_shares(shares)
-        shown.append(Shown("gradient-shares", title, f"{GRADIENT_CAPTION}{counts}.", svg))
+        shown.append(Shown("gradient-shares", title, caption, svg))
     return shown

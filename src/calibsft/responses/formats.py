@@ -71,8 +71,8 @@ class Format:
     ----------
     grammar
         The whole text of a valid confidence, matched in full.
-    texts
-        How many texts the grammar has.
+    words
+        Every text of the grammar.
     value_of
         The exact value of a text that matches the grammar.
     text_of
@@ -82,7 +82,7 @@ class Format:
     name: str
     system_prompt: str
     grammar: re.Pattern[str]
-    texts: int
+    words: tuple[str, ...]
     value_of: Callable[[str], Fraction]
     text_of: Callable[[Fraction], str]
 
@@ -105,7 +105,7 @@ def _probability(name: str, steps: int) -> Format:
         name,
         PROBABILITY_PROMPT,
         _DECIMAL,
-        texts=101,
+        words=tuple(f"{h // 100}.{h % 100:02d}" for h in range(101)),
         value_of=lambda text: Fraction(int(text[0] + text[2:]), 100),
         text_of=lambda value: _render_probability(value, steps),
     )
@@ -118,7 +118,7 @@ FORMATS = {
         "integer",
         INTEGER_PROMPT,
         re.compile(r"[0-9]"),
-        texts=10,
+        words=tuple("0123456789"),
         value_of=lambda text: Fraction(int(text), 9),
         text_of=lambda value: str(_nearest(value, 9)),
     ),
@@ -126,7 +126,7 @@ FORMATS = {
         "linguistic",
         LINGUISTIC_PROMPT,
         re.compile(r"low|medium|high"),
-        texts=3,
+        words=tuple(_LABELS),
         value_of=_LABELS.__getitem__,
         text_of=_render_label,
     ),

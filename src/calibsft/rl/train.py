@@ -7,7 +7,6 @@ Resumable: checkpoints hold optimiser, scheduler, random states and the surplus 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,7 +15,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallba
 from transformers.trainer_utils import set_seed
 from trl import GRPOConfig
 
-from calibsft.artifacts import write_json
 from calibsft.errors import InputError
 from calibsft.models import load_model, load_tokenizer, pick_device
 from calibsft.progress import FIRST_PROCESS, Progress, warn
@@ -26,8 +24,7 @@ from calibsft.rl.card import model_card
 from calibsft.rl.dynamics import COLLAPSED_ABOVE
 from calibsft.rl.evaluations import HeldOutEvaluation
 from calibsft.rl.fitting import require_fitting
-from calibsft.rl.gradient_share import GRADIENT, gradient_shares
-from calibsft.rl.method import Method, TokenSet
+from calibsft.rl.method import Method
 from calibsft.rl.policy import Policy
 from calibsft.rl.questions import SuccessRates, TrainingQuestion, training_questions
 from calibsft.rl.sampling import GroupSampler, QuestionPlan
@@ -86,8 +83,6 @@ def train_policy(
     with VerifierPool() as pool:
         policy = make_policy(model, tokenizer, confidence_format, method, settings, seed, pool)
         trainer = make_trainer(policy, asked, method, settings, seed, folder, device)
-        if settings.gradient_groups and FIRST_PROCESS and not (folder / GRADIENT).is_file():
-            write_json(folder / GRADIENT, first_gradient(trainer, confidence_format, pool))
         if evaluation is not None and settings.eval_every:
             trainer.add_callback(
                 HeldOutEvaluation(trainer, evaluation, settings, confidence_format, seed, folder, label)
@@ -165,21 +160,6 @@ def make_trainer(
     # It prints every step to standard output, which belongs to results.
     trainer.remove_callback(PrinterCallback)
     return trainer
-
-
-def first_gradient(trainer: RlTrainer, confidence_format: Format, pool: VerifierPool) -> dict[str, Any]:
-    """How the gradient of the starting model divides over confidence values."""
-    policy, method, settings = trainer.policy, trainer.method, trainer.settings
-    tagged = replace(method, confidence_tokens=TokenSet.CONFIDENCE_TAG)
-    engine = policy.engine
-    measured = make_policy(
-        engine.model, engine.tokenizer, confidence_format, tagged, settings, policy.seed, pool
-    )
-    visits = list(islice(trainer.sampler.plan.visits(0), settings.gradient_groups))
-    groups = measured.produce(visits)
-    kept = [scored for scored in groups if scored.group.is_mixed or not trainer.sampler.dynamic]
-    engine.model.train()
-    return gradient_shares(engine.model, kept, method, settings, confidence_format.texts)
 
 
 def training_arguments(settings: RlSettings, seed: int, folder: Path, device: str) -> GRPOConfig:

@@ -1,0 +1,80 @@
+"""Read what an RL stage leaves behind: its journal, held-out evaluations and the share of the gradient.
+
+Knows the files of one stage folder; which folders there are is `runs`. Does not smooth or draw anything.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from calibsft.errors import InputError
+from calibsft.report.summary import GradientShare, TrainingRun
+
+JOURNAL = "metrics.jsonl"
+EVALUATIONS = "evals.jsonl"
+GRADIENT = "gradient.json"
+SCORES = ("pass@1", "auroc", "brier", "ece")
+SAMPLED = ("distinct_values", "confidence_entropy")
+RL_KEYS = ("label", "method", "start", "calibrated")
+
+
+def is_rl_stage(folder: Path, manifest: dict[str, Any]) -> bool:
+    """Whether a finished stage trained by RL; a journal alone does not say so, since CalibSFT keeps one too."""
+    return manifest["stage"] == folder.name and all(key in manifest for key in RL_KEYS)
+
+
+def read_training(folder: Path, manifest: dict[str, Any]) -> TrainingRun | None:
+    """The steps and evaluations of an RL stage; None when it has no journal or the journal is empty."""
+    steps = _frame(_lines(folder / JOURNAL), {"step": pl.Int64}, (*SCORES, *SAMPLED))
+    if steps.is_empty():
+        return None
+    evaluated = [
+        {"step": row["step"], "split": split, **metrics}
+        for row in _lines(folder / EVALUATIONS)
+        for split, metrics in row["splits"].items()
+    ]
+    evals = _frame(evaluated, {"step": pl.Int64, "split": pl.String}, SCORES) if evaluated else None
+    return TrainingRun(**_identity(manifest), steps=steps, evals=evals)
+
+
+def read_gradient(folder: Path, manifest: dict[str, Any]) -> GradientShare | None:
+    """How the confidence gradient was shared before training; None when that was not measured."""
+    path = folder / GRADIENT
+    if not path.is_file():
+        return None
+    found = _object(path.read_text(encoding="utf-8"), str(path), folder)
+    values = _frame(found["values"], {}, ("confidence", "response_share", "gradient_share"))
+    return GradientShare(
+        **_identity(manifest), responses=found["responses"], grid=found["grid"], values=values
+    )
+
+
+def _identity(manifest: dict[str, Any]) -> dict[str, Any]:
+    return {key: manifest[key] for key in RL_KEYS}
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    """The objects of a JSON Lines file, none when there is no such file."""
+    if not path.is_file():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [_object(line, f"{path}, row {row}", path.parent) for row, line in enumerate(lines, start=1)]
+
+
+def _object(text: str, where: str, folder: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(f"{where}: not a JSON object, so the file is damaged; remove {folder} and rerun it")
+    return found
+
+
+def _frame(rows: list[dict[str, Any]], keys: dict[str, Any], numbers: tuple[str, ...]) -> pl.DataFrame:
+    """The named columns of `rows`; a number that is absent or not a number is null."""
+    schema = keys | dict.fromkeys(numbers, pl.Float64)
+    cells = {name: [row.get(name) for row in rows] for name in schema}
+    return pl.DataFrame(cells, schema=schema, strict=False).with_columns(pl.col(numbers).fill_nan(None))

@@ -1,0 +1,150 @@
+"""What RL can learn from a confidence prior: the expected gradient of each confidence value, measured in the weights.
+
+Proposition 1: with π_i the probability of stating value i and u_i its expected reward, the gradient of the expected
+reward J with respect to the value's logit is π_i(u_i − J), so a value that is hardly ever said hardly learns. Here every
+value of the format is tried after real responses: π_i from the model itself, u_i = −(c_i − z)², and the length of
+Σ π_i(u_i − J)·∇log π_i over those responses is what value i contributes. Samples nothing and trains nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from calibsft.errors import InputError
+from calibsft.evaluation import ROWS
+from calibsft.progress import Progress
+from calibsft.responses.formats import Format
+from calibsft.responses.parse import parse, replace_confidence
+from calibsft.rollouts.collect import QUESTIONS
+from calibsft.rollouts.prompts import prompt_ids
+from calibsft.sft.encode import Encoder, Example
+
+GRADIENT = "gradient.json"
+KEYS = ("dataset", "question_id", "sample")
+ROWS_AT_ONCE = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One response with every confidence it could have stated: `ways[i]` states `values[i]`."""
+
+    correct: bool
+    values: tuple[float, ...]
+    ways: tuple[Example, ...]
+
+
+def read_contexts(
+    evaluation: Path, count: int, tokenizer: PreTrainedTokenizerBase, confidence_format: Format
+) -> list[Context]:
+    """`count` well-formed responses, evenly from all of an evaluation's."""
+    rows = pl.read_parquet(evaluation / ROWS).filter("well_formed").drop_nulls("correct").sort(KEYS)
+    if rows.is_empty():
+        raise InputError(f"{evaluation}: no response is well formed, so no confidence can be measured")
+    rows = rows[np.linspace(0, len(rows) - 1, min(count, len(rows))).round().astype(int)]
+    sampled = pl.read_parquet(evaluation / "rollouts" / "part-*.parquet").select(*KEYS, "token_ids")
+    asked = pl.read_parquet(evaluation / "rollouts" / QUESTIONS).select(*KEYS[:2], "question")
+    rows = rows.join(sampled, on=KEYS, maintain_order="left").join(asked, on=KEYS[:2], maintain_order="left")
+    encoder = Encoder(tokenizer, confidence_format)
+    return [
+        _context(
+            prompt_ids(tokenizer, question, confidence_format),
+            text,
+            ids[:-1] if ids[-1] == tokenizer.eos_token_id else ids,
+            correct,
+            encoder,
+            confidence_format,
+        )
+        for question, text, ids, correct in rows.select(
+            "question", "response", "token_ids", "correct"
+        ).iter_rows()
+    ]
+
+
+def _context(
+    prompt: tuple[int, ...],
+    text: str,
+    ids: Sequence[int],
+    correct: bool,
+    encoder: Encoder,
+    confidence_format: Format,
+) -> Context:
+    parsed = parse(text, confidence_format)
+    stated = {word: confidence_format.value_of(word) for word in confidence_format.words}
+    ways = [encoder.encode(prompt, replace_confidence(text, parsed, word), ids, correct) for word in stated]
+    return Context(correct, tuple(map(float, stated.values())), tuple(ways))
+
+
+def gradient_shares(
+    model: PreTrainedModel, contexts: Sequence[Context], progress: Progress | None = None
+) -> dict[str, Any]:
+    """Each value's probability and share of the gradient, as plain data; values in ascending order."""
+    logits_N_V = _value_logits(model, contexts)
+    probability_N_V = np.exp(logits_N_V - np.logaddexp.reduce(logits_N_V, axis=1, keepdims=True))
+    weights_N_V = reward_gradient(probability_N_V, contexts)
+    values = contexts[0].values
+    norms = []
+    for i in range(len(values)):
+        norms.append(_gradient_norm(model, [context.ways[i] for context in contexts], weights_N_V[:, i]))
+        if progress:
+            progress.advance(1)
+    total = sum(norms)
+    rows = [
+        {"confidence": value, "probability": float(share), "gradient_share": norm / total if total else 0.0}
+        for value, share, norm in zip(values, probability_N_V.mean(axis=0), norms, strict=True)
+    ]
+    return {"contexts": len(contexts), "values": sorted(rows, key=lambda row: row["confidence"])}
+
+
+def reward_gradient(probability_N_V: NDArray[np.float64], contexts: Sequence[Context]) -> NDArray[np.float64]:
+    """∂J/∂η of Proposition 1 for every response and value: π_i(u_i − J)."""
+    correct_N = np.array([context.correct for context in contexts], dtype=float)
+    reward_N_V = -((np.array(contexts[0].values)[None] - correct_N[:, None]) ** 2)
+    expected_N = (probability_N_V * reward_N_V).sum(axis=1, keepdims=True)
+    gradient_N_V: NDArray[np.float64] = probability_N_V * (reward_N_V - expected_N)
+    return gradient_N_V
+
+
+@torch.no_grad()
+def _value_logits(model: PreTrainedModel, contexts: Sequence[Context]) -> NDArray[np.float64]:
+    """The log-probability of each value after each response, up to a constant per response."""
+    ways = [way for context in contexts for way in context.ways]
+    parts = [
+        _logprobs(model, ways[i : i + ROWS_AT_ONCE]).double().cpu() for i in range(0, len(ways), ROWS_AT_ONCE)
+    ]
+    return torch.cat(parts).reshape(len(contexts), -1).numpy()
+
+
+def _gradient_norm(model: PreTrainedModel, ways: Sequence[Example], weights: NDArray[np.float64]) -> float:
+    """The length of the weighted sum of ∇log-probability over the ways of stating one value."""
+    model.zero_grad(set_to_none=True)
+    for i in range(0, len(ways), ROWS_AT_ONCE):
+        logprobs = _logprobs(model, ways[i : i + ROWS_AT_ONCE])
+        weigh = torch.from_numpy(weights[i : i + ROWS_AT_ONCE]).to(logprobs)
+        (weigh * logprobs).sum().backward()  # type: ignore[no-untyped-call]
+    norms = [parameter.grad.norm() for parameter in model.parameters() if parameter.grad is not None]
+    model.zero_grad(set_to_none=True)
+    return float(torch.stack(norms).norm())
+
+
+def _logprobs(model: PreTrainedModel, ways: Sequence[Example]) -> Tensor:
+    """The log-probability of the confidence part of each example, given what comes before it."""
+    ids = [torch.tensor(way.prompt + way.response) for way in ways]
+    ids_B_T = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True).to(model.device)
+    mask_B_T = torch.zeros_like(ids_B_T)
+    for row, way in zip(mask_B_T, ways, strict=True):
+        row[: len(way)] = 1
+    counted_B_T = mask_B_T.clone()
+    for row, way in zip(counted_B_T, ways, strict=True):
+        row[: len(way.prompt) + way.confidence_at] = 0
+    logits_B_T_V = model(input_ids=ids_B_T, attention_mask=mask_B_T, use_cache=False).logits[:, :-1].float()
+    logprobs_B_T = logits_B_T_V.log_softmax(-1).gather(-1, ids_B_T[:, 1:, None]).squeeze(-1)
+    total: Tensor = (logprobs_B_T * counted_B_T[:, 1:]).sum(-1)
+    return total
