@@ -17,12 +17,12 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of a finished run: one offline HTML page, Markdown, and the figures as SVG."""
-    from calibsft.pipeline import stage_order
+    from calibsft.pipeline import recorded_order
     from calibsft.report.page import write_report
     from calibsft.report.runs import summarise
 
     if not run_folder.is_dir():
         raise InputError(f"{run_folder}: no such run folder; calibsft run makes one")
     print(
-        f"report: {write_report(summarise(run_folder, stage_order(run_folder)), out or run_folder / 'report')}"
+        f"report: {write_report(summarise(run_folder, recorded_order(run_folder)), out or run_folder / 'report')}"
     )

@@ -47,12 +47,12 @@ def run(
         say("stages: " + ", ".join(stage_names(chosen[0])))
         return
     folders = [out or Path("runs") / f"{r.name}-seed{r.seed}" for r in chosen]
-    from calibsft.pipeline import run_pipeline, stage_names
+    from calibsft.pipeline import report_order, run_pipeline
 
     for resolved, folder in zip(chosen, folders, strict=True):
         say(f"run: {folder}")
         run_pipeline(resolved, folder, fresh)
-    _show_runs(folders, stage_names(chosen[0]))
+    _show_runs(folders, report_order(chosen[0]))
 
 
 def _show_runs(folders: list[Path], stage_order: list[str]) -> None:

@@ -5,7 +5,7 @@ skipped when nothing that shaped it has changed, and refused - by the name of th
 has. Heavy libraries are imported when a stage runs, never before.
 """
 
-from calibsft.pipeline.execute import run_pipeline, stage_names, stage_order
-from calibsft.pipeline.plan import Stage, plan
+from calibsft.pipeline.execute import run_pipeline
+from calibsft.pipeline.plan import Stage, plan, recorded_order, report_order, stage_names
 
-__all__ = ["Stage", "plan", "run_pipeline", "stage_names", "stage_order"]
+__all__ = ["Stage", "plan", "recorded_order", "report_order", "run_pipeline", "stage_names"]

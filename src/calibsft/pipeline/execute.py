@@ -41,17 +41,6 @@ def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False) -> None:
     _side_by_side(recipe, root, waiting, fresh)
 
 
-def stage_names(recipe: Recipe) -> list[str]:
-    """The names of a recipe's stages, in order."""
-    return [stage.name for stage in plan(Run(recipe, Path()))]
-
-
-def stage_order(root: Path) -> list[str]:
-    """The names of a run's stages in order; empty where the folder has no recipe."""
-    path = root / SETTINGS
-    return stage_names(load_recipe(str(path))) if path.is_file() else []
-
-
 def perform(recipe: Recipe, root: Path, stage: Stage, fresh: bool) -> None:
     """Do one stage unless it is done; the stages that it needs are."""
     folder(recipe, root, stage).perform(stage.work, fresh)

@@ -11,10 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from calibsft.artifacts import SETTINGS
 from calibsft.pipeline import stages
 from calibsft.pipeline.chain import Chain, chains
 from calibsft.pipeline.stages import Facts, Run, model_stage
-from calibsft.recipe import CALIBSFT, PLAYGROUND
+from calibsft.recipe import CALIBSFT, PLAYGROUND, Recipe, load_recipe
 
 # The recipe's keys that decide what a model's samples look like.
 SAMPLED_FROM = ("seed", "format", "model", "device", "dtype")
@@ -41,6 +42,27 @@ def plan(run: Run) -> list[Stage]:
     last = tuple(name for name in found if name not in read)
     report = Stage(REPORT, {"name": run.recipe.name}, last, partial(_write_report, run))
     return [*found.values(), report]
+
+
+def stage_names(recipe: Recipe) -> list[str]:
+    """The names of a recipe's stages, in the order of the work."""
+    return [stage.name for stage in plan(Run(recipe, Path()))]
+
+
+def report_order(recipe: Recipe) -> list[str]:
+    """The stages as a report shows them: evaluations last, those of models that RL starts from first."""
+    names = stage_names(recipe)
+    models = sorted(
+        dict.fromkeys(chains(recipe)), key=lambda chain: chain.steps[-1:] not in ((), (CALIBSFT,))
+    )
+    evaluations = [chain.evaluation for chain in models]
+    return [name for name in names if name not in evaluations] + evaluations
+
+
+def recorded_order(root: Path) -> list[str]:
+    """The same for a run folder by the recipe in it; empty where it has none."""
+    path = root / SETTINGS
+    return report_order(load_recipe(str(path))) if path.is_file() else []
 
 
 def _stages_of(run: Run, chain: Chain) -> Iterator[Stage]:
@@ -108,5 +130,5 @@ def _write_report(run: Run, folder: Path) -> Facts:
     from calibsft.report.page import write_report
     from calibsft.report.runs import summarise
 
-    write_report(summarise(run.root, [stage.name for stage in plan(run)]), folder)
+    write_report(summarise(run.root, report_order(run.recipe)), folder)
     return {}

@@ -27,8 +27,8 @@ READING = (
     "This is one run: compare several seeds before you trust a small difference.",
 )
 RL_READING = (
-    "An arrow is a training: CalibSFT→RLCR is the CalibSFT model trained further with RLCR. Compare first the rows"
-    " of one method.",
+    "An arrow is a training: CalibSFT→RLCR is the CalibSFT model trained further with RLCR. Compare first the"
+    " rows of one method.",
 )
 MEASURES = (
     "Means over benchmarks except pooled ECE. A confidence that cannot be read counts as 0; Unreadable is the"
@@ -41,20 +41,19 @@ CALIBRATION_CAPTION = (
 )
 EXPLORATION_CAPTION = (
     "Left axis: distinct confidence values among the responses to one question, mean over the questions of a"
-    " rollout step. Right axis: entropy of the confidence tokens. Upper row without CalibSFT, lower row after it;"
-    f" all panels on the same scales. Strong: {SMOOTHING}. RL can reward only what is sampled, but more values are"
-    " not better for that alone."
+    " rollout step. Right axis: entropy of the confidence tokens. Upper row without CalibSFT, lower row after"
+    f" it; all panels on the same scales. Strong: {SMOOTHING}. RL can reward only what is sampled, but more"
+    " values are not better for that alone."
 )
 HELD_OUT_CAPTION = (
     "Means over the in-distribution benchmarks, at the steps where the model was evaluated; lines only join"
     " the points."
 )
 GRADIENT_CAPTION = (
-    "Measured once, on the starting model before training. Each point is a confidence value: the share of responses"
-    " that state it, and its share of the confidence gradient (norms over all weights); on the dashed line the two"
-    " are equal, and points of few responses are noisy. A value that no response states gets no gradient at all;"
-    " each title counts these, and stated values whose gradient is zero. Proposition 1 of the paper bounds the gradient of a value's logit by its probability. Responses per starting"
-    " model: "
+    "Measured on the models that RL starts from, before any training. Each point is a confidence value of the format: how"
+    " likely the model is to state it, and the length of its part of the expected gradient of the Brier reward in the"
+    " weights, as a share of all. On the dashed line the two are equal: what is hardly ever said hardly learns"
+    " (Proposition 1 of the paper). Responses per model: "
 )
 
 
@@ -155,9 +154,7 @@ def _training_figures(summary: RunSummary) -> list[Shown]:
     if held_out is not None:
         shown.append(Shown("held-out-curves", "Held-out questions during RL", HELD_OUT_CAPTION, held_out))
     if shares:
-        counts = [share.responses for share in shares]
-        ends = sorted({min(counts), max(counts)})
-        caption = f"{GRADIENT_CAPTION}{' to '.join(whole(end) for end in ends)}."
+        caption = f"{GRADIENT_CAPTION}{whole(min(share.contexts for share in shares))}."
         title, svg = "Which confidence values get a gradient", dynamics.gradient_shares(shares)
         shown.append(Shown("gradient-shares", title, caption, svg))
     return shown

@@ -7,15 +7,13 @@ Does not compute metrics: what it smooths was measured during training. Does not
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Generic, TypeVar
 
 import matplotlib
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 
-from calibsft.report.columns import MISSING, one_decimal
+from calibsft.report.columns import MISSING, one_decimal, percent
 from calibsft.report.style import (
     BLUE,
     GREEN,
@@ -24,6 +22,7 @@ from calibsft.report.style import (
     STYLE,
     VERMILLION,
     Look,
+    grid,
     panel_width,
     share_y,
     shared_legend,
@@ -31,8 +30,6 @@ from calibsft.report.style import (
     svg,
 )
 from calibsft.report.summary import GradientShare, TrainingRun
-
-Run = TypeVar("Run", TrainingRun, GradientShare)
 
 LONGEST_WINDOW = 11
 CURVES = {"ece": "ECE", "brier": "Brier", "auroc": "AUROC", "pass@1": "Pass@1"}
@@ -43,30 +40,31 @@ LOOKS = {
 }
 VALUES = Look("distinct values per question (left axis)", GREEN, "solid")
 ENTROPY = Look("confidence-token entropy in nats (right axis)", PURPLE, "dashed")
-CURVES_PER_ROW, SCATTERS_PER_ROW = 6, 3
+CURVES_PER_ROW = 6
+RARE = 0.001
 CURVE_INCHES = 8.4
 TITLE_CHARACTERS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Pair(Generic[Run]):
+class Pair:
     """A method's training without CalibSFT and the one after it, None where there is no such training."""
 
     method: str
-    runs: tuple[Run | None, Run | None]
+    runs: tuple[TrainingRun | None, TrainingRun | None]
 
     @property
     def title(self) -> str:
         return short(self.method, TITLE_CHARACTERS)
 
     @property
-    def present(self) -> list[Run]:
+    def present(self) -> list[TrainingRun]:
         return [run for run in self.runs if run is not None]
 
 
-def pairs_of(runs: Sequence[Run]) -> list[Pair[Run]]:
+def pairs_of(runs: Sequence[TrainingRun]) -> list[Pair]:
     """Trainings by method in order of appearance; a method with several of one kind fills several pairs."""
-    found: list[Pair[Run]] = []
+    found: list[Pair] = []
     for method in dict.fromkeys(run.method for run in runs):
         same = [run for run in runs if run.method == method]
         kinds = [[run for run in same if run.calibrated == kind] for kind in LOOKS]
@@ -107,26 +105,18 @@ def exploration_curves(runs: Sequence[TrainingRun]) -> str:
 
 
 def gradient_shares(shares: Sequence[GradientShare]) -> str:
-    """Each confidence value's share of the gradient against its share of the responses, on log scales.
-
-    A value without any gradient has no place on a log scale: each panel's title counts those instead.
-    """
-    pairs = pairs_of(shares)
-    wide = _side_by_side(len(pairs), SCATTERS_PER_ROW)
+    """Each confidence value's share of the gradient against its probability, on log scales; a panel per model."""
     with matplotlib.rc_context(STYLE):
-        tall, width = -(-len(pairs) // wide), panel_width(wide)
+        tall, wide = grid(len(shares))
+        width = panel_width(wide)
         figure = Figure(figsize=(width * wide, 0.9 * width * tall + 0.3), layout="constrained")
         axes = list(figure.subplots(tall, wide, sharex=True, sharey=True, squeeze=False).flat)
-        for ax, pair in zip(axes, pairs, strict=False):
-            _gradient_panel(ax, pair, _smallest_share(shares))
+        for ax, share in zip(axes, shares, strict=False):
+            _gradient_panel(ax, share, _smallest_share(shares))
         for ax in axes[::wide]:
             ax.set_ylabel("share of the gradient")
-        for ax in axes[len(pairs) :]:
+        for ax in axes[len(shares) :]:
             ax.set_visible(False)
-        # The panels share their axes, and every change to a log scale would undo this.
-        for axis in (axes[0].xaxis, axes[0].yaxis):
-            axis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
-            axis.set_minor_formatter(NullFormatter())
         shared_legend(figure, axes)
         return svg(figure)
 
@@ -218,28 +208,19 @@ def _label_right(right: Sequence[Axes], columns: int) -> None:
         ax.set_ylabel("entropy, nats" if outermost else "")
 
 
-def _gradient_panel(ax: Axes, pair: Pair[GradientShare], smallest: float) -> None:
-    ax.set_title(
-        "\n".join([pair.title, *map(_without_gradient, pair.present)]), loc="left", fontsize="medium"
-    )
-    ax.set(xscale="log", yscale="log", xlabel="share of responses")
+def _gradient_panel(ax: Axes, share: GradientShare, smallest: float) -> None:
+    values = share.values
+    rare = values.filter(pl.col("probability") < RARE)
+    learnt = percent(float(rare["gradient_share"].sum()))
+    together = f"below {percent(RARE)}: {len(rare)} of {len(values)} values, {learnt} of the gradient"
+    ax.set_title(f"{short(share.label)}\n{together}", loc="left", fontsize="medium")
+    ax.set(xscale="log", yscale="log", xlabel="probability of the value")
     ax.plot([smallest, 1], [smallest, 1], "--", color=GREY, linewidth=1, label="equal share")
-    for share in pair.present:
-        look, drawn = LOOKS[share.calibrated], share.values.filter(pl.col("gradient_share") > 0)
-        x, y = drawn["response_share"], drawn["gradient_share"]
-        ax.scatter(
-            x, y, s=22, color=look.color, marker=look.marker, alpha=0.7, linewidths=0, label=look.label
-        )
-
-
-def _without_gradient(share: GradientShare) -> str:
-    """How many values get none: all that were never sampled, and sampled ones where it is exactly 0."""
-    start = short(share.start, TITLE_CHARACTERS)
-    text = f"{start}: {share.never_sampled} of {share.grid} never sampled"
-    zero = int((share.values["gradient_share"] == 0).sum())
-    return f"{text}, {zero} zero" if zero else text
+    drawn = values.filter((pl.col("gradient_share") > 0) & (pl.col("probability") > 0))
+    x, y = drawn["probability"], drawn["gradient_share"]
+    ax.scatter(x, y, s=22, color=BLUE, alpha=0.7, linewidths=0, label="one confidence value")
 
 
 def _smallest_share(shares: Sequence[GradientShare]) -> float:
-    columns = [share.values[name] for share in shares for name in ("response_share", "gradient_share")]
+    columns = [share.values[name] for share in shares for name in ("probability", "gradient_share")]
     return min((value for column in columns for value in column if value), default=0.01)

@@ -26,7 +26,7 @@ from calibsft.report.summary import (
     TrainingRun,
 )
 from calibsft.report.tables import seeds_table
-from calibsft.report.training import is_rl_stage, read_gradient, read_training
+from calibsft.report.training import GRADIENT, is_rl_stage, read_gradient, read_training
 from calibsft.responses.formats import FORMATS
 from calibsft.targets.build import SUMMARY
 
@@ -38,7 +38,7 @@ def summarise(root: Path, stage_order: Sequence[str]) -> RunSummary:
     manifests = _finished(root, stage_order)
     evaluated = _evaluated(root, manifests)
     targets, filtered = _targets(root / "build")
-    gradients = [read_gradient(*stage) for stage in _rl_stages(root, manifests)]
+    measured = [name for name in manifests if (root / name / GRADIENT).is_file()]
     return RunSummary(
         name=root.name,
         models=tuple(
@@ -51,7 +51,7 @@ def summarise(root: Path, stage_order: Sequence[str]) -> RunSummary:
         recipe_yaml=_recipe(root, list(manifests)),
         command=f"calibsft report {root}",
         training=_training(root, manifests),
-        gradients=tuple(share for share in gradients if share is not None),
+        gradients=tuple(read_gradient(root / name, manifests[name]) for name in measured),
     )
 
 

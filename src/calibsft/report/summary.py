@@ -72,30 +72,15 @@ class TrainingRun:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GradientShare:
-    """How the confidence gradient of `method` is shared among the values that its starting model states.
+    """How the expected gradient of a model is shared among the confidence values, before RL.
 
-    Attributes
-    ----------
-    responses
-        How many responses it was measured on, before training.
-    grid
-        How many confidence values the format has.
-    values
-        One row per value that was sampled: confidence, response_share, gradient_share. A value without a
-        row was never sampled and gets no gradient.
+    `values` has one row per value of the format: confidence, probability (mean over `contexts` responses) and
+    gradient_share.
     """
 
     label: str
-    method: str
-    start: str
-    calibrated: bool
-    responses: int
-    grid: int
+    contexts: int
     values: pl.DataFrame
-
-    @property
-    def never_sampled(self) -> int:
-        return self.grid - len(self.values)
 
 
 @dataclass(frozen=True, slots=True)

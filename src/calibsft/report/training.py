@@ -1,4 +1,4 @@
-"""Read what an RL stage leaves behind: its journal, held-out evaluations and the share of the gradient.
+"""Read what RL leaves behind: journal and held-out evaluations, and what was measured of the model it started from.
 
 Knows the files of one stage folder; which folders there are is `runs`. Does not smooth or draw anything.
 """
@@ -36,23 +36,16 @@ def read_training(folder: Path, manifest: dict[str, Any]) -> TrainingRun | None:
         for split, metrics in row["splits"].items()
     ]
     evals = _frame(evaluated, {"step": pl.Int64, "split": pl.String}, SCORES) if evaluated else None
-    return TrainingRun(**_identity(manifest), steps=steps, evals=evals)
+    identity = {key: manifest[key] for key in RL_KEYS}
+    return TrainingRun(**identity, steps=steps, evals=evals)
 
 
-def read_gradient(folder: Path, manifest: dict[str, Any]) -> GradientShare | None:
-    """How the confidence gradient was shared before training; None when that was not measured."""
+def read_gradient(folder: Path, manifest: dict[str, Any]) -> GradientShare:
+    """How a model's gradient is shared among confidence values, as a prior stage measured it."""
     path = folder / GRADIENT
-    if not path.is_file():
-        return None
     found = _object(path.read_text(encoding="utf-8"), str(path), folder)
-    values = _frame(found["values"], {}, ("confidence", "response_share", "gradient_share"))
-    return GradientShare(
-        **_identity(manifest), responses=found["responses"], grid=found["grid"], values=values
-    )
-
-
-def _identity(manifest: dict[str, Any]) -> dict[str, Any]:
-    return {key: manifest[key] for key in RL_KEYS}
+    values = _frame(found["values"], {}, ("confidence", "probability", "gradient_share"))
+    return GradientShare(manifest["label"], found["contexts"], values)
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

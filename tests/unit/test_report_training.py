@@ -1,0 +1,466 @@
+"""RL in a report: what is read from stage folders, drawn over steps, and compared over seeds."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from matplotlib.figure import Figure
+
+from calibsft.artifacts import StageFolder, write_json, write_parquet
+from calibsft.errors import InputError
+from calibsft.metrics import score_table
+from calibsft.report import (
+    GradientShare,
+    ModelResult,
+    RunSummary,
+    TrainingRun,
+    dynamics,
+    figures,
+    write_report,
+)
+from calibsft.report.runs import seeds_report, summarise
+from calibsft.report.style import PAGE_INCHES, PANELS_PER_ROW, grid
+
+ORDER = (
+    "sft",
+    "eval-base",
+    "eval-calibsft",
+    "rlcr-base",
+    "eval-rlcr-base",
+    "rlcr-calibsft",
+    "eval-rlcr-calibsft",
+)
+LABELS = {
+    "eval-base": "Base",
+    "eval-calibsft": "CalibSFT",
+    "eval-rlcr-base": "Base→RLCR",
+    "eval-rlcr-calibsft": "CalibSFT→RLCR",
+}
+
+
+def training(
+    method: str = "RLCR", calibrated: bool = False, count: int = 30, start: str = "", distinct: float = 3.0
+) -> TrainingRun:
+    start = start or ("CalibSFT" if calibrated else "Base")
+    wave = [0.1 * (step % 7) / 7 for step in range(count)]
+    steps = pl.DataFrame(
+        {
+            "step": range(1, count + 1),
+            "pass@1": [0.4 + value for value in wave],
+            "auroc": [None, *(0.5 + value for value in wave[1:])],
+            "brier": [0.3 - value for value in wave],
+            "ece": [0.2 + value for value in wave],
+            "distinct_values": [distinct + value for value in wave],
+            "confidence_entropy": [distinct / 2 + value for value in wave],
+        }
+    )
+    return TrainingRun(f"{start}→{method}", method, start, calibrated, steps)
+
+
+def gradient(label: str = "Base", shares: tuple[float, ...] = (0.7, 0.2995, 0.0005)) -> GradientShare:
+    values = {"confidence": [index / 100 for index in range(len(shares))], "probability": shares}
+    frame = pl.DataFrame(values).with_columns(gradient_share=pl.col("probability").reverse())
+    return GradientShare(label, 64, frame)
+
+
+def evaluations(*steps: int) -> pl.DataFrame:
+    parts = [
+        {"step": step, "split": split, "pass@1": 0.5, "auroc": 0.6, "brier": value, "ece": 0.1}
+        for step in steps
+        for split, value in (("id", 0.2 + step / 1000), ("ood", 0.9))
+    ]
+    return pl.DataFrame(parts)
+
+
+def answers(shift: float = 0.0) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "dataset": ["gsm8k"] * 4 + ["drop"] * 4,
+            "split": ["id"] * 4 + ["ood"] * 4,
+            "question_id": [str(index) for index in range(8)],
+            "sample": 0,
+            "confidence": [0.8 - shift, 0.3, 0.9, 0.4, 0.7, 0.2 + shift, 0.6, 0.5],
+            "correct": [True, False, True, False, True, False, False, True],
+            "well_formed": True,
+            "reason": "ok",
+        }
+    )
+
+
+SUMMARY = RunSummary(
+    name="tiny",
+    models=(ModelResult("Base", answers()), ModelResult("CalibSFT", answers(0.1))),
+    targets=None,
+    filtered={},
+    costs=(),
+    recipe_yaml="",
+    command="",
+)
+
+
+def stage(
+    root: Path, name: str, settings: dict[str, Any], facts: dict[str, Any], files: dict[str, str]
+) -> None:
+    folder = StageFolder(root / name, name, settings)
+    folder.begin()
+    for file, text in files.items():
+        (root / name / file).write_text(text, encoding="utf-8")
+    folder.finish(**facts)
+
+
+def evaluated(root: Path, name: str, label: str, seed: int = 0) -> None:
+    settings = {"seed": seed, "eval": {"samples": 1}}
+    stage(root, name, settings, {"label": label}, {})
+    rows = answers(0.01 * len(label) + 0.01 * seed)
+    write_parquet(root / name / "rows.parquet", rows)
+    write_json(root / name / "metrics.json", score_table(rows))
+
+
+def journal(run: TrainingRun) -> str:
+    return "".join(json.dumps({**row, "loss": 0.5}) + "\n" for row in run.steps.iter_rows(named=True))
+
+
+def trained(root: Path, name: str, run: TrainingRun, **files: str) -> None:
+    facts = {"label": run.label, "method": run.method, "start": run.start, "calibrated": run.calibrated}
+    settings = {"seed": 0, "rl": {"steps": len(run.steps)}}
+    stage(root, name, settings, facts, {"metrics.jsonl": journal(run)} | files)
+
+
+def run_folder(root: Path, seed: int = 0) -> Path:
+    for name, label in LABELS.items():
+        evaluated(root, name, label, seed)
+    stage(root, "sft", {"seed": seed}, {}, {"metrics.jsonl": '{"step": 1, "loss": 2.0}\n'})
+    trained(root, "rlcr-calibsft", training(calibrated=True, distinct=6.0 + seed))
+    trained(root, "rlcr-base", training(distinct=3.0 + seed))
+    return root
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures come back as figures instead of SVG text."""
+    monkeypatch.setattr(dynamics, "svg", lambda figure: figure)
+
+
+def visible(figure: Figure) -> list[Any]:
+    return [ax for ax in figure.axes if ax.get_visible()]
+
+
+def lines(ax: Any, label: str) -> list[Any]:
+    return [line for line in ax.get_lines() if line.get_label() == label]
+
+
+def legend(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+# What is read
+
+
+def test_trainings_are_read_in_the_order_of_the_stages_with_all_they_measured(tmp_path: Path) -> None:
+    first, second = summarise(run_folder(tmp_path), ORDER).training
+    assert (first.label, first.method, first.start, first.calibrated) == ("Base→RLCR", "RLCR", "Base", False)
+    assert (second.label, second.calibrated) == ("CalibSFT→RLCR", True)
+    assert first.steps.equals(training().steps) and first.evals is None
+    assert second.distinct_values == pytest.approx(
+        training(calibrated=True, distinct=6.0).steps["distinct_values"].mean()
+    )
+
+
+def test_stages_that_the_order_does_not_name_come_last_by_name(tmp_path: Path) -> None:
+    summary = summarise(run_folder(tmp_path), ("eval-calibsft",))
+    assert [model.label for model in summary.models] == ["CalibSFT", "Base", "Base→RLCR", "CalibSFT→RLCR"]
+    assert [run.label for run in summary.training] == ["Base→RLCR", "CalibSFT→RLCR"]
+
+
+def test_only_a_stage_that_says_how_it_was_trained_counts_as_rl(tmp_path: Path) -> None:
+    root = run_folder(tmp_path)
+    (root / "rlcr-base").rename(root / "copy-of-rlcr-base")
+    assert [run.label for run in summarise(root, ORDER).training] == ["CalibSFT→RLCR"]
+
+
+def test_a_stage_without_a_journal_is_no_training_and_an_unfinished_one_is_not_shown(tmp_path: Path) -> None:
+    root = run_folder(tmp_path)
+    (root / "rlcr-base" / "metrics.jsonl").unlink()
+    (root / "rlcr-calibsft" / "manifest.json").unlink()
+    summary = summarise(root, ORDER)
+    assert summary.training == () and "rlcr-base" in {cost.stage for cost in summary.costs}
+
+
+def test_a_damaged_journal_is_refused_by_file_and_row(tmp_path: Path) -> None:
+    root = run_folder(tmp_path)
+    path = root / "rlcr-base" / "metrics.jsonl"
+    path.write_text(path.read_text() + '{"step": 31, "ec')
+    with pytest.raises(InputError, match=r"metrics\.jsonl, row 31: not a JSON object"):
+        summarise(root, ORDER)
+
+
+def test_numbers_that_are_absent_or_undefined_are_gaps(tmp_path: Path) -> None:
+    root = run_folder(tmp_path)
+    text = '{"step": 1, "auroc": NaN, "ece": 0}\n{"step": 2, "auroc": 0.7, "ece": 0.25}\n'
+    (root / "rlcr-base" / "metrics.jsonl").write_text(text)
+    run = summarise(root, ORDER).training[0]
+    assert run.steps["auroc"].to_list() == [None, 0.7] and run.steps["ece"].to_list() == [0.0, 0.25]
+    assert run.distinct_values is None
+
+
+def test_held_out_evaluations_and_gradient_shares_are_read_where_they_exist(tmp_path: Path) -> None:
+    root, part = run_folder(tmp_path), {"brier": 0.2, "auroc": None, "ece": 0.1, "pass@1": 0.5, "n": 9}
+    evals = json.dumps({"step": 50, "splits": {"id": part, "ood": part | {"brier": 0.4}}}) + "\n"
+    trained(root, "coca-base", training("CoCA"), **{"evals.jsonl": evals})
+    values = [{"confidence": 0.95, "probability": 0.36, "gradient_share": 0.33}]
+    measured = {"gradient.json": json.dumps({"contexts": 64, "values": values})}
+    trained(root, "prior-base", replace(training("CoCA"), label="Base"), **measured)
+    summary = summarise(root, (*ORDER, "coca-base"))
+    found = next(run for run in summary.training if run.label == "Base→CoCA").evals
+    assert found.select("step", "split", "brier", "auroc").rows() == [
+        (50, "id", 0.2, None),
+        (50, "ood", 0.4, None),
+    ]
+    (share,) = summary.gradients
+    assert (share.label, share.contexts) == ("Base", 64)
+    assert share.values.rows() == [(0.95, 0.36, 0.33)]
+
+
+def test_settings_that_differ_between_stages_stand_under_the_later_stage(tmp_path: Path) -> None:
+    root = run_folder(tmp_path)
+    trained(root, "redoubt-base", training("ReDoubt", count=15))
+    recipe = summarise(root, (*ORDER, "redoubt-base")).recipe_yaml
+    assert recipe.endswith("rl:\n  steps: 30\nstages:\n  redoubt-base:\n    rl:\n      steps: 15\n")
+
+
+# What is drawn
+
+
+def test_trainings_of_a_method_are_paired_in_order_and_may_lack_a_counterpart() -> None:
+    runs = [
+        training("RLCR"), training("CoCA", True), training("RLCR", True), training("RLCR", start="RLVR"),
+    ]  # fmt: skip
+    found = [(pair.method, [run and run.label for run in pair.runs]) for pair in dynamics.pairs_of(runs)]
+    assert found == [
+        ("RLCR", ["Base→RLCR", "CalibSFT→RLCR"]),
+        ("RLCR", ["RLVR→RLCR", None]),
+        ("CoCA", [None, "CalibSFT→CoCA"]),
+    ]
+
+
+@pytest.mark.usefixtures("drawn")
+def test_calibration_curves_show_every_step_and_its_mean_with_five_neighbours_on_either_side() -> None:
+    run = training(calibrated=True, count=120)
+    figure = dynamics.calibration_curves([training(), run])
+    panels = {ax.get_ylabel(): ax for ax in visible(figure)}
+    assert list(panels) == ["ECE", "Brier", "AUROC", "Pass@1"]
+    values = run.steps["ece"].to_list()
+    (smooth,) = lines(panels["ECE"], "after CalibSFT")
+    raw = next(line for line in panels["ECE"].get_lines() if list(line.get_ydata()) == values)
+    assert list(smooth.get_xdata()) == list(raw.get_xdata()) == list(range(1, 121))
+    assert smooth.get_ydata()[14] == pytest.approx(sum(values[9:20]) / 11)
+    assert smooth.get_ydata()[0] == pytest.approx(sum(values[:6]) / 6)
+    auroc = run.steps["auroc"].to_list()
+    assert lines(panels["AUROC"], "after CalibSFT")[0].get_ydata()[0] == pytest.approx(sum(auroc[1:6]) / 5)
+
+
+@pytest.mark.parametrize("steps, width", [(1, 1), (19, 1), (30, 3), (75, 7), (100, 11), (160, 11)])
+def test_short_trainings_are_smoothed_less(steps: int, width: int) -> None:
+    assert dynamics.window(steps) == width
+
+
+@pytest.mark.usefixtures("drawn")
+def test_the_two_kinds_of_training_differ_in_colour_and_in_line_style_and_are_explained_once() -> None:
+    figure = dynamics.calibration_curves([training("RLCR"), training("CoCA"), training("CoCA", True)])
+    assert legend(figure) == ["without CalibSFT", "after CalibSFT"]
+    both = visible(figure)[1]
+    without, after = (lines(both, label)[0] for label in legend(figure))
+    assert without.get_color() != after.get_color() and without.get_linestyle() != after.get_linestyle()
+
+
+@pytest.mark.usefixtures("drawn")
+def test_the_methods_of_a_row_share_one_scale() -> None:
+    other = training("CoCA")
+    other = replace(other, steps=other.steps.with_columns(pl.col("ece", "brier", "auroc", "pass@1") / 2))
+    figure = dynamics.calibration_curves([training("RLCR"), other])
+    for row in range(4):
+        left, right = visible(figure)[2 * row : 2 * row + 2]
+        assert left.get_ylim() == right.get_ylim()
+    assert [ax.get_title(loc="left") for ax in visible(figure)[:2]] == ["RLCR", "CoCA"]
+
+
+@pytest.mark.usefixtures("drawn")
+def test_exploration_has_values_on_the_left_entropy_on_the_right_and_calibsft_below() -> None:
+    upper, lower = training(), training(calibrated=True, distinct=6.0)
+    figure = dynamics.exploration_curves([lower, upper])
+    (top, bottom), right = visible(figure)[:2], visible(figure)[2:]
+    assert top.get_title(loc="left").startswith("Base→RLCR\n")
+    assert bottom.get_title(loc="left") == "CalibSFT→RLCR\nmean 6.0 values"
+    for ax, twin, run in ((top, right[0], upper), (bottom, right[1], lower)):
+        assert list(ax.get_lines()[0].get_ydata()) == run.steps["distinct_values"].to_list()
+        assert list(twin.get_lines()[0].get_ydata()) == run.steps["confidence_entropy"].to_list()
+    assert top.get_ylim() == bottom.get_ylim() and right[0].get_ylim() == right[1].get_ylim()
+    assert top.get_ylim()[0] == 0 and top.get_ylim()[1] > 6.0 and right[0].get_ylim()[0] == 0
+
+
+def test_names_too_long_for_a_panel_are_cut() -> None:
+    for draw in (dynamics.calibration_curves, dynamics.exploration_curves):
+        svg = draw([training("R" * 30, start="B" * 30)])
+        assert re.search("(R{23}|B{23})…", svg) and "R" * 24 not in svg and "B" * 24 not in svg
+
+
+def test_exploration_says_where_a_counterpart_was_not_trained() -> None:
+    assert "not trained" in dynamics.exploration_curves([training()])
+    assert "not trained" not in dynamics.exploration_curves([training(), training(calibrated=True)])
+
+
+@pytest.mark.usefixtures("drawn")
+@pytest.mark.parametrize("methods, wide", [(1, 1), (6, 6), (7, 4), (13, 5)])
+def test_curves_wrap_before_the_figure_is_wider_than_the_page(methods: int, wide: int) -> None:
+    runs = [training(f"M{index}", count=3) for index in range(methods)]
+    for draw, rows in ((dynamics.calibration_curves, 4), (dynamics.exploration_curves, 2)):
+        figure = draw(runs)
+        panels = [ax for ax in visible(figure) if ax.get_subplotspec().is_first_row()]
+        assert len({ax.get_subplotspec().colspan.start for ax in panels}) == wide
+        assert figure.get_figwidth() <= PAGE_INCHES + 1e-9
+        left = [ax for ax in visible(figure) if ax.yaxis.get_label_position() == "left"]
+        assert len(left) == methods * rows
+        numbered = [ax for ax in left if ax.yaxis.get_tick_params()["labelleft"]]
+        assert len(numbered) == rows * -(-methods // wide)
+
+
+@pytest.mark.usefixtures("drawn")
+def test_held_out_curves_show_the_in_distribution_points_only() -> None:
+    run = replace(training(), evals=evaluations(100, 50))
+    figure = dynamics.held_out_curves([run, training(calibrated=True)])
+    brier, auroc = visible(figure)
+    assert (brier.get_ylabel(), auroc.get_ylabel()) == ("Brier", "AUROC")
+    (line,) = brier.get_lines()
+    assert line.get_xydata().tolist() == [[50, 0.25], [100, pytest.approx(0.3)]]
+    assert dynamics.held_out_curves([training()]) is None
+    assert dynamics.held_out_curves([replace(run, evals=run.evals.filter(split="ood"))]) is None
+
+
+@pytest.mark.usefixtures("drawn")
+def test_gradient_points_are_the_measured_shares_and_the_line_is_equal_share() -> None:
+    figure = dynamics.gradient_shares([gradient(), gradient("CalibSFT", (0.5, 0.3, 0.15, 0.05))])
+    base, tuned = visible(figure)
+    assert base.collections[0].get_offsets().tolist() == [[0.7, 0.0005], [0.2995, 0.2995], [0.0005, 0.7]]
+    assert len(tuned.collections[0].get_offsets()) == 4
+    assert base.get_xscale() == base.get_yscale() == "log"
+    assert (base.get_lines()[0].get_xdata() == base.get_lines()[0].get_ydata()).all()
+    assert legend(figure) == ["equal share", "one confidence value"]
+
+
+def test_rare_values_are_counted_with_their_share_of_the_gradient() -> None:
+    svg = dynamics.gradient_shares([gradient()])
+    assert "below 0.1 %: 1 of 3 values, 70.0 % of the gradient<" in svg
+    nothing = gradient().values.with_columns(gradient_share=pl.lit(0.0), probability=pl.lit(0.0))
+    assert "3 of 3 values, 0.0 %" in dynamics.gradient_shares([replace(gradient(), values=nothing)])
+
+
+@pytest.mark.parametrize("count", [3, 4, 5, 15])
+def test_many_models_are_drawn_in_at_most_four_columns_within_the_page(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures, "svg", lambda figure: figure)
+    models = [ModelResult(f"model {index}", answers()) for index in range(count)]
+    assert grid(count)[1] == min(count, 4) == min(count, PANELS_PER_ROW)
+    for draw in (figures.confidence_distribution, figures.reliability_diagrams):
+        assert draw(models).get_figwidth() <= PAGE_INCHES + 1e-9
+
+
+# The page
+
+
+def test_the_page_gains_the_figures_of_what_was_measured_and_nothing_without_rl(tmp_path: Path) -> None:
+    runs = (replace(training(), evals=evaluations(50)), training(calibrated=True))
+    page = write_report(
+        replace(SUMMARY, training=runs, gradients=(gradient(), gradient("CalibSFT"))), tmp_path / "rl"
+    )
+    names = {path.stem for path in (page.parent / "figures").iterdir()}
+    added = {"calibration-curves", "exploration-curves", "held-out-curves", "gradient-shares"}
+    assert names == {"confidence", "reliability"} | added
+    text = (page.parent / "report.md").read_text()
+    assert (
+        "rolling mean over about a tenth of the steps, at most 11" in text
+        and "Responses per model: 64." in text
+    )
+    assert "An arrow is a training" in text and "An arrow is a training" in page.read_text()
+    plain = write_report(SUMMARY, tmp_path / "plain")
+    assert {path.stem for path in (plain.parent / "figures").iterdir()} == {"confidence", "reliability"}
+    assert "An arrow is a training" not in plain.read_text()
+
+
+def test_the_same_trainings_give_the_same_bytes() -> None:
+    runs, shares = [training(), training(calibrated=True)], [gradient(), gradient("CalibSFT")]
+    for draw, data in (
+        (dynamics.calibration_curves, runs),
+        (dynamics.exploration_curves, runs),
+        (dynamics.gradient_shares, shares),
+    ):
+        assert draw(data) == draw(data)
+
+
+def test_long_details_are_folded_and_the_headline_never_is(tmp_path: Path) -> None:
+    models = tuple(ModelResult(f"model {index}", answers()) for index in range(15))
+    html = write_report(replace(SUMMARY, models=models), tmp_path).read_text()
+    folded = re.findall(r"<summary>(.*?)</summary>", html)
+    assert folded == ["Per benchmark (30 rows)", "Resolved recipe"]
+    before = html.split("<h2>Details</h2>")[0]
+    assert before.count("<table>") == 2 and "<details>" not in before
+    few = write_report(SUMMARY, tmp_path).read_text()
+    assert re.findall(r"<summary>(.*?)</summary>", few) == ["Resolved recipe"]
+
+
+# Several seeds
+
+
+def table_rows(markdown: str) -> list[list[str]]:
+    """The cells of every table row, header rows included."""
+    found = [line.strip("|").split("|") for line in markdown.splitlines() if line.startswith("| ")]
+    return [[cell.strip(" *") for cell in row] for row in found if not row[0].startswith(" ---")]
+
+
+def test_seeds_are_compared_in_the_order_of_the_stages_with_the_values_sampled_in_rl(tmp_path: Path) -> None:
+    order = ("eval-rlcr-calibsft", "eval-base", "eval-calibsft", "eval-rlcr-base")
+    header, *rows = table_rows(seeds_report([run_folder(tmp_path, seed=7)], order).split("**Out")[0])
+    assert header == [
+        "Seed", "Model", "Pass@1 ↑", "AUROC ↑", "Brier ↓", "ECE, mean ↓", "ECE, pooled ↓", "Effective support",
+        "Distinct values / question",
+    ]  # fmt: skip
+    assert [row[:2] for row in rows] == [["7", LABELS[name]] for name in order]
+    assert [row[-1] for row in rows] == ["13.0", "–", "–", "10.0"]
+
+
+def test_means_over_seeds_include_the_distinct_values(tmp_path: Path) -> None:
+    folders = [run_folder(tmp_path / str(seed), seed) for seed in (0, 2)]
+    rows = table_rows(seeds_report(folders, ORDER).split("**Out")[0])
+    assert [row[0] for row in rows] == ["Seed", *["0"] * 4, *["2"] * 4, *["mean"] * 4]
+    assert [row[-1] for row in rows[-4:]] == ["–", "–", "4.0", "7.0"]
+
+
+def test_with_many_models_the_means_come_first_and_the_seeds_after_them(tmp_path: Path) -> None:
+    folders = [run_folder(tmp_path / str(seed), seed) for seed in (0, 1, 2)]
+    for seed, folder in enumerate(folders[:2]):
+        evaluated(folder, "eval-coca-base", "Base→CoCA", seed)
+    text = seeds_report(folders, ORDER)
+    assert re.findall(r"\*\*([IO].*)\*\*\n", text) == [
+        "In distribution, mean over 3 seeds", "In distribution, each seed",
+        "Out of distribution, mean over 3 seeds", "Out of distribution, each seed",
+    ]  # fmt: skip
+    rows = table_rows(text)
+    labels = [*LABELS.values(), "Base→CoCA"]
+    assert [row[0] for row in rows[:6]] == ["Model", *labels]
+    assert [row[:2] for row in rows[6:12]] == [["Seed", "Model"], *(["0", label] for label in labels)]
+    assert text.count("Seeds in the mean: Base→CoCA: 2 of 3.") == 2
+
+
+def test_seeds_without_rl_have_no_column_for_it(tmp_path: Path) -> None:
+    evaluated(tmp_path, "eval-base", "Base", seed=3)
+    text = seeds_report([tmp_path], ORDER)
+    assert "Distinct" not in text and table_rows(text)[1][:2] == ["3", "Base"]
+
+
+def test_a_folder_without_an_evaluation_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no finished evaluation there"):
+        seeds_report([tmp_path], ORDER)
