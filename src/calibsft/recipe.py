@@ -207,9 +207,16 @@ class Recipe(Settings):
     prior: PriorSettings = PriorSettings()
     rl: RlSettings = RlSettings()
     eval: EvalSettings = EvalSettings()
+    # Settings of `rl` that differ for a method, by its name.
+    rl_methods: dict[str, dict[str, Any]] = {}
     # What is done to the base model, in order; models that share a beginning share its stages.
     pipelines: tuple[tuple[str, ...], ...] = Field(((CALIBSFT,),), min_length=1)
     jobs: int = Field(1, ge=1, description="stages that run side by side where none waits for the other")
+
+    def rl_of(self, method: str) -> RlSettings:
+        """The RL settings of one method."""
+        differing = self.rl_methods.get(method, {})
+        return validated(RlSettings, self.rl.model_dump() | differing, f"rl_methods.{method}")
 
     def to_yaml(self) -> str:
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
@@ -280,6 +287,10 @@ def _refuse_unknown_names(recipe: Recipe) -> None:
         unknown_name("target", recipe.targets.name, list(TARGETS))
     for name in recipe.eval.benchmarks:
         get_benchmark(name)
+    for method in recipe.rl_methods:
+        if method not in METHODS:
+            unknown_name("RL method in rl_methods", method, list(METHODS))
+        recipe.rl_of(method)
     for step in (step for pipeline in recipe.pipelines for step in pipeline):
         if step not in (CALIBSFT, *METHODS):
             unknown_name("step of a pipeline", step, [CALIBSFT, *METHODS])

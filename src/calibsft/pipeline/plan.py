@@ -79,7 +79,9 @@ def _stages_of(run: Run, chain: Chain) -> Iterator[Stage]:
         yield from _prior(run, chain.parent)
         yield from _sampled(run, chain.base)
         needs = (model_stage(chain.parent), chain.base.stage("rollout"), chain.base.stage("verify"))
-        yield make(chain.stage(), chain, ("seed", "format", "model", "device", "rl"), needs, stages.run_rl)
+        watched = ("eval",) if run.recipe.rl_of(chain.steps[-1]).eval_every else ()
+        sections = ("seed", "format", "model", "device", "rl", *watched)
+        yield make(chain.stage(), chain, sections, needs, stages.run_rl)
     yield make(chain.evaluation, chain, (*SAMPLED_FROM, "eval"), model, stages.evaluate)
 
 
@@ -121,6 +123,8 @@ def _stage(
     settings = {section: resolved[section] for section in sections}
     if "format" in settings and chain.other_format:
         settings["format"] = chain.other_format
+    if "rl" in settings:
+        settings["rl"] = run.recipe.rl_of(chain.steps[-1]).model_dump(mode="json")
     if run.recipe.model != PLAYGROUND:
         needs = tuple(need for need in needs if need != "base")
     return Stage(name, settings, needs, partial(work, run, chain))

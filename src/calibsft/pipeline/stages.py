@@ -130,7 +130,7 @@ def run_rl(run: Run, chain: Chain, folder: Path) -> Facts:
         questions,
         rates,
         get_method(chain.steps[-1]),
-        recipe.rl,
+        recipe.rl_of(chain.steps[-1]),
         run.format(chain),
         recipe.seed,
         folder,
