@@ -106,11 +106,11 @@ class GroupSampler:
 
     def _require_some(self, kept: Sequence[ScoredGroup], generated: Sequence[ScoredGroup]) -> None:
         """Refuse a step without anything to learn from; say when it is not full."""
-        if not kept and not generated:
+        if not generated:
             raise InputError(
                 "no gold answer of the questions asked could be read, so nothing is graded; mend the golds"
             )
-        if generated and not any(scored.group.well_formed_G.any() for scored in generated):
+        if not any(scored.group.well_formed_G.any() for scored in generated):
             reasons = [response.reason for scored in generated for response in scored.responses]
             often = max(set(reasons), key=reasons.count)
             raise InputError(

@@ -16,7 +16,7 @@ from transformers.trainer_utils import set_seed
 from trl import GRPOConfig
 
 from calibsft.errors import InputError
-from calibsft.models import load_model, load_tokenizer, pick_device
+from calibsft.models import context_length, load_model, load_tokenizer, pick_device
 from calibsft.progress import FIRST_PROCESS, Progress, warn
 from calibsft.recipe import EvalSettings, RlSettings
 from calibsft.responses.formats import Format
@@ -72,12 +72,11 @@ def train_policy(
     method = replace(method, divide_by_std=method.divide_by_std and not settings.mean_only)
     settings = with_defaults(settings, method)
     tokenizer = load_tokenizer(model_name)
-    asked = training_questions(
-        questions, rates, method, tokenizer, confidence_format, settings.max_prompt_tokens
-    )
-    set_seed(seed)  # before adapters are initialised
     # The trainer moves the model to its own device, one per process.
     model = load_model(model_name, "cpu", "float32")
+    longest = min(settings.max_prompt_tokens, (context_length(model) or settings.max_prompt_tokens + 1) - 1)
+    asked = training_questions(questions, rates, method, tokenizer, confidence_format, longest)
+    set_seed(seed)  # before adapters are initialised
     if settings.lora:
         model = with_adapters(model, settings.lora)
     with VerifierPool() as pool:
@@ -189,6 +188,7 @@ def training_arguments(settings: RlSettings, seed: int, folder: Path, device: st
         epsilon_high=settings.clip_high,
         delta=settings.dual_clip,
         beta=settings.kl,
+        use_bias_correction_kl=False,
         temperature=1.0,
         logging_steps=settings.updates,
         logging_nan_inf_filter=False,

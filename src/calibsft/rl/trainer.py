@@ -46,6 +46,9 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        if "ref" in getattr(self.model, "peft_config", {}):
+            # TRL's copy of a fresh adapter, which does nothing; without any adapter the model is its start.
+            self.model.delete_adapter("ref")
         self.method, self.settings, self.policy, self.sampler = method, settings, policy, sampler
         self._micro_batches: deque[dict[str, Tensor]] = deque()
         self._training_since = monotonic()
