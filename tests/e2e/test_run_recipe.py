@@ -7,18 +7,30 @@ import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+from safetensors.numpy import load_file
 
 from calibsft.responses.formats import FORMATS
 
 SMALL = (
     "base.steps=300", "base.warmup_steps=20", "questions.limit=60", "rollout.samples=20", "rollout.shard_questions=20",
-    "sft.steps=12", "sft.batch_size=16", "sft.micro_batch_size=16", "targets.redraws=1",
-    "eval.limit=15", "eval.samples=3",
+    "sft.steps=12", "sft.batch_size=16", "sft.micro_batch_size=16", "targets.redraws=1", "prior.contexts=2",
+    "rl.steps=2", "rl.questions=4", "rl.micro_batch_size=16", "eval.limit=15", "eval.samples=3",
 )  # fmt: skip
-STAGES = ["base", "rollout", "verify", "build", "sft", "eval-base", "eval-calibsft", "report"]
+# The model that each evaluation is of, as tables call it.
+EVALUATED = {
+    "eval-base": "Base",
+    "eval-calibsft": "CalibSFT",
+    "eval-rlcr": "Base→RLCR",
+    "eval-calibsft-rlcr": "CalibSFT→RLCR",
+}
+STAGES = {
+    "base", "rollout", "verify", "build", "sft", "prior-base", "rlcr", "prior-calibsft", "calibsft-rlcr", *EVALUATED,
+    "report",
+}  # fmt: skip
 
 
 def run(out: Path, *changes: str, fresh: bool = False, status: int = 0) -> tuple[str, str]:
@@ -41,7 +53,12 @@ def run(out: Path, *changes: str, fresh: bool = False, status: int = 0) -> tuple
 
 
 def skipped(stderr: str) -> list[str]:
-    return re.findall(r"^(\S+): done before, skipped", stderr, re.MULTILINE)
+    """The stages that were skipped; sorted, since two at a time come in any order."""
+    return sorted(re.findall(r"^(\S+): done before, skipped", stderr, re.MULTILINE))
+
+
+def manifest(out: Path, stage: str) -> dict[str, Any]:
+    return json.loads((out / stage / "manifest.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +69,37 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
 
 def test_a_run_leaves_every_stage_complete_and_a_report(finished: tuple[Path, str, str]) -> None:
     out, stdout, stderr = finished
+    assert {path.parent.name for path in out.glob("*/manifest.json")} == STAGES
     for stage in STAGES:
-        manifest = json.loads((out / stage / "manifest.json").read_text())
-        assert manifest["stage"] == stage and manifest["wall_seconds"] >= 0
+        assert manifest(out, stage)["stage"] == stage and manifest(out, stage)["wall_seconds"] >= 0
         assert (out / stage / "recipe.resolved.yaml").is_file()
     assert f"report: {out / 'report' / 'report.html'}" in stdout
-    assert "CalibSFT" in stdout and "kept" in stderr
+    assert "kept" in stderr
     page = (out / "report" / "report.html").read_text()
-    assert "Base" in page and "CalibSFT" in page and "<script" not in page
-    assert len(list((out / "report" / "figures").glob("*.svg"))) == 3
+    for stage, label in EVALUATED.items():
+        assert manifest(out, stage)["label"] == label and label in stdout and label in page
+    assert "<script" not in page
+    figures = {path.stem for path in (out / "report" / "figures").glob("*.svg")}
+    assert {"confidence", "reliability", "targets", "calibration-curves"} <= figures
+
+
+def test_rl_starts_from_the_model_before_it_and_counts_its_work(finished: tuple[Path, str, str]) -> None:
+    out, _, _ = finished
+    for stage, label, start in (
+        ("rlcr", "Base→RLCR", "Base"),
+        ("calibsft-rlcr", "CalibSFT→RLCR", "CalibSFT"),
+    ):
+        facts = manifest(out, stage)
+        assert (facts["label"], facts["start"], facts["calibrated"]) == (label, start, start == "CalibSFT")
+        assert (facts["steps"], facts["updates"]) == (2, 4) and facts["generated_batches"] >= 2
+        made_by = {"Base": "base", "CalibSFT": "sft"}[start]
+        assert facts["inputs"][made_by] == manifest(out, made_by)["content_hash"]
+        journal = [json.loads(line) for line in (out / stage / "metrics.jsonl").read_text().splitlines()]
+        assert [row["step"] for row in journal] == [1, 2]
+        assert all(row["grad_norm"] > 0 and row["kept_groups"] >= 1 for row in journal)
+        weights = [load_file(out / name / "model" / "model.safetensors") for name in (made_by, stage)]
+        moved = max(abs(weights[0][name] - weights[1][name]).max() for name in weights[0])
+        assert 0 < moved < 0.01
 
 
 def test_the_training_set_is_balanced_and_every_row_says_its_target(finished: tuple[Path, str, str]) -> None:
@@ -80,7 +119,7 @@ def test_the_training_set_is_balanced_and_every_row_says_its_target(finished: tu
 
 def test_evaluation_rows_and_metrics_agree(finished: tuple[Path, str, str]) -> None:
     out, _, _ = finished
-    for stage in ("eval-base", "eval-calibsft"):
+    for stage in EVALUATED:
         rows = pl.read_parquet(out / stage / "rows.parquet")
         metrics = json.loads((out / stage / "metrics.json").read_text())
         assert metrics["overall"]["n"] == len(rows) == 6 * 15 * 3
@@ -91,19 +130,21 @@ def test_evaluation_rows_and_metrics_agree(finished: tuple[Path, str, str]) -> N
 def test_a_second_run_skips_everything(finished: tuple[Path, str, str]) -> None:
     out, first, _ = finished
     stdout, stderr = run(out)
-    assert skipped(stderr) == STAGES
+    assert skipped(stderr) == sorted(STAGES) and "done in" not in stderr
     assert stdout == first
 
 
 def test_a_changed_setting_is_refused_by_name_and_redone_with_fresh(finished: tuple[Path, str, str]) -> None:
     out, _, _ = finished
-    before = json.loads((out / "rollout" / "manifest.json").read_text())
+    kept = {"base", "rollout", "verify", "eval-base", "prior-base", "rlcr", "eval-rlcr"}
+    before = {stage: manifest(out, stage) for stage in kept}
     _, stderr = run(out, "targets.mix=0.25", status=2)
     assert "targets.mix was 0.5 and is now 0.25" in stderr and "--fresh" in stderr
     assert "Traceback" not in stderr
     _, stderr = run(out, "targets.mix=0.25", fresh=True)
-    assert skipped(stderr) == ["base", "rollout", "verify", "eval-base"]
-    assert json.loads((out / "rollout" / "manifest.json").read_text()) == before
+    assert skipped(stderr) == sorted(kept)
+    assert {stage: manifest(out, stage) for stage in kept} == before
+    assert set(re.findall(r"^(\S+): done in", stderr, re.MULTILINE)) == STAGES - kept
 
 
 def test_a_model_and_questions_of_ones_own(short_base: Path, tmp_path: Path) -> None:
@@ -114,10 +155,12 @@ def test_a_model_and_questions_of_ones_own(short_base: Path, tmp_path: Path) -> 
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in questions))
     changes = (
         f"model={short_base}", f"questions.source={tmp_path / 'questions.jsonl'}", "questions.limit=10", "rollout.samples=30",
-        "eval.benchmarks=[cross]",
+        "eval.benchmarks=[cross]", "pipelines=[[rlcr]]", "jobs=1",
     )  # fmt: skip
     stdout, stderr = run(tmp_path / "run", *changes)
-    assert "\nbase: " not in stderr and "Out of distribution" in stdout
+    assert "\nbase: " not in stderr and "Out of distribution" in stdout and "Base→RLCR" in stdout
+    assert manifest(tmp_path / "run", "rlcr")["questions"] <= 10
+    assert not (tmp_path / "run" / "build").exists()
     with (tmp_path / "questions.jsonl").open("a") as more:
         more.write(json.dumps(questions[0] | {"question_id": "new", "question": "12*13"}) + "\n")
     _, stderr = run(tmp_path / "run", *changes, status=2)

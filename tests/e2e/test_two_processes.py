@@ -1,4 +1,4 @@
-"""Fine-tuning over two processes is fine-tuning over one: same losses, one folder, one voice."""
+"""Training over two processes is training over one: same losses, one folder, one voice."""
 
 import json
 import os
@@ -9,8 +9,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from safetensors.numpy import load_file
 
 from calibsft.artifacts import write_parquet
+from calibsft.cli import main
 
 SETTINGS = (
     "steps=5",
@@ -26,6 +28,10 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def two_processes() -> list[str]:
+    return ["-m", "torch.distributed.run", "--nproc_per_node=2", f"--master_port={free_port()}"]
 
 
 def fine_tune(launcher: list[str], checkpoint: Path, data: Path, out: Path) -> tuple[list[float], str]:
@@ -63,10 +69,112 @@ def test_two_processes_train_like_one(random_checkpoint: Path, tmp_path: Path) -
     ]  # fmt: skip
     write_parquet(tmp_path / "sft.parquet", pl.DataFrame(rows))
     one, _ = fine_tune([], random_checkpoint, tmp_path / "sft.parquet", tmp_path / "one")
-    launcher = ["-m", "torch.distributed.run", "--nproc_per_node=2", f"--master_port={free_port()}"]
-    two, stdout = fine_tune(launcher, random_checkpoint, tmp_path / "sft.parquet", tmp_path / "two")
+    two, stdout = fine_tune(two_processes(), random_checkpoint, tmp_path / "sft.parquet", tmp_path / "two")
     assert two == pytest.approx(one, rel=1e-5)
     assert len(two) == 5
     assert stdout.count("checkpoint:") == 1
     manifests = [json.loads((tmp_path / name / "manifest.json").read_text()) for name in ("one", "two")]
     assert manifests[0]["files"].keys() == manifests[1]["files"].keys()
+
+
+RL_SETTINGS = (
+    "steps=3",
+    "questions=8",
+    "updates=1",
+    "micro_batch_size=16",
+    "learning_rate=1e-3",
+    "warmup_steps=0",
+    "max_new_tokens=30",
+    "save_every=2",
+)
+# Of one seed and no time: what one rollout step saw and learned.
+FIGURES = (
+    "loss",
+    "grad_norm",
+    "pass@1",
+    "brier",
+    "ece",
+    "top1",
+    "distinct_values",
+    "malformed",
+    "response_tokens",
+)
+
+
+def rl_words(method: str, checkpoint: Path, data: Path, out: Path, *words: str) -> list[str]:
+    changes = [word for setting in RL_SETTINGS for word in ("--set", setting)]
+    paths = ["--model", str(checkpoint), "--data", str(data), "--out", str(out)]
+    return ["rl", "--method", method, *paths, "--device", "cpu", *changes, *words]
+
+
+def journal(out: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def launch(words: list[str]) -> tuple[str, str]:
+    done = subprocess.run(
+        [sys.executable, *two_processes(), "-m", "calibsft", *words],
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    """What a short training solves now and then, with success rates that C3RL can compare with."""
+    rows = [
+        {
+            "question_id": a, "question": f"{a}*10", "gold": f"{a * 10:04d}", "kind": "exact",
+            "success_rate": (a % 3) / 2,
+        }
+        for a in range(10, 40)
+    ]  # fmt: skip
+    path = tmp_path / "questions.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_two_processes_learn_from_rewards_like_one(
+    short_base: Path, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # C3RL takes every group, so that both arrangements train on the same ones.
+    def words(out: str) -> list[str]:
+        return rl_words("c3rl", short_base, questions, tmp_path / out, "--format", "integer")
+
+    monkeypatch.setattr(sys, "argv", ["calibsft", *words("one")])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    stdout, _ = launch(words("two"))
+    assert stdout.count("checkpoint:") == 1
+    one, two = journal(tmp_path / "one"), journal(tmp_path / "two")
+    assert [row["step"] for row in two] == [1, 2, 3]
+    for name in FIGURES:
+        assert [row[name] for row in two] == pytest.approx([row[name] for row in one], abs=1e-4), name
+    assert all(row["kept_groups"] == row["generated_groups"] == 8 for row in two)
+    assert all(0 < row["grad_norm"] < 100 and 0 < row["pass@1"] < 1 for row in two)
+    weights = [load_file(tmp_path / name / "model" / "model.safetensors") for name in ("one", "two")]
+    start = load_file(short_base / "model.safetensors")
+    for name, tensor in weights[0].items():
+        assert weights[1][name] == pytest.approx(tensor, abs=1e-4), name
+    assert max(abs(weights[1][name] - start[name]).max() for name in start) > 1e-3, "something was learned"
+    manifests = [json.loads((tmp_path / name / "manifest.json").read_text()) for name in ("one", "two")]
+    assert manifests[0]["files"].keys() == manifests[1]["files"].keys()
+    assert manifests[0]["updates"] == manifests[1]["updates"] == 3
+
+
+def test_two_processes_fill_their_steps_each_and_speak_with_one_voice(
+    short_base: Path, questions: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "rl"
+    evaluated = ("--benchmarks", "cross", "--set", "eval_every=2", "--set", "eval_questions=2")
+    stdout, stderr = launch(rl_words("rlcr", short_base, questions, out, *evaluated))
+    assert stdout == f"checkpoint: {out / 'model'}\n"
+    assert stderr.count("rl: done in") == 1 and stderr.count("questions are always solved and left out") == 1
+    rows = journal(out)
+    assert [row["step"] for row in rows] == [1, 2, 3]
+    assert all(row["kept_groups"] == 8 <= row["generated_groups"] == 4 * row["batches"] for row in rows)
+    assert all(0 < row["grad_norm"] < 100 and abs(row["loss"]) < 1 for row in rows)
+    assert [json.loads(line)["step"] for line in (out / "evals.jsonl").read_text().splitlines()] == [2]

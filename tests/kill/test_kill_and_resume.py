@@ -6,6 +6,7 @@ left alone.
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -151,3 +152,59 @@ def test_fine_tuning_survives_two_kills_with_the_same_losses_and_weights(
         manifest(killed)["files"]["model/model.safetensors"]
         == manifest(whole)["files"]["model/model.safetensors"]
     )
+
+
+def test_rl_survives_two_kills_with_the_same_steps_and_weights(short_base: Path, tmp_path: Path) -> None:
+    # Multiples of ten are what so short a training solves now and then; a round of them ends within the run.
+    rows = [
+        {"question_id": a, "question": f"{a}*10", "gold": f"{a * 10:04d}", "kind": "exact"}
+        for a in range(10, 40)
+    ]
+    data = tmp_path / "questions.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def command(out: Path) -> list[str]:
+        settings = (
+            "steps=10", "questions=4", "micro_batch_size=16", "learning_rate=1e-3", "warmup_steps=2", "max_new_tokens=30",
+            "kl=0.01", "eval_every=3", "eval_questions=2", "save_every=1",
+        )  # fmt: skip
+        changes = [word for setting in settings for word in ("--set", setting)]
+        return calibsft(
+            "rl", "--model", short_base, "--method", "rlcr", "--data", data, "--out", out, "--benchmarks", "cross",
+            "--device", "cpu", *changes,
+        )  # fmt: skip
+
+    def checkpoint(folder: Path) -> int:
+        """The last rollout step, of two updates each, with a whole checkpoint."""
+        marks = (folder / "checkpoints").glob("checkpoint-*/complete")
+        return max((int(mark.parent.name.split("-")[1]) // 2 for mark in marks), default=0)
+
+    def steps(folder: Path) -> list[dict[str, float]]:
+        """The journal without times, and without the epoch, which the library counts from the resumption."""
+        journal = map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
+        return [
+            {k: v for k, v in row.items() if "seconds" not in k and k not in {"step_time", "epoch"}}
+            for row in journal
+        ]
+
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    finish(command(whole))
+    for step in (2, 5):
+        kill_when(command(killed), lambda wanted=step: checkpoint(killed) >= wanted)
+        assert not (killed / "manifest.json").exists()
+    said = finish(command(killed))
+    told = re.search(r"^rl: (\d+) of 10 steps were done before$", said, re.MULTILINE)
+    assert told and 5 <= int(told[1]) < 10, said
+    assert [row["step"] for row in steps(killed)] == list(range(1, 11)), "every step once, in order"
+    assert steps(killed) == steps(whole)
+    assert (killed / "evals.jsonl").read_text() == (whole / "evals.jsonl").read_text()
+    assert [json.loads(line)["step"] for line in (killed / "evals.jsonl").read_text().splitlines()] == [
+        3,
+        6,
+        9,
+    ]
+    assert manifest(killed)["files"] == manifest(whole)["files"]
+    assert "model/model.safetensors" in manifest(killed)["files"]
+    counts = ("steps", "updates", "generated_batches")
+    assert [manifest(killed)[key] for key in counts] == [manifest(whole)[key] for key in counts]
+    assert not (killed / "checkpoints").exists()

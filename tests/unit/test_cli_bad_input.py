@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import yaml
 
@@ -323,7 +324,8 @@ def test_seeds_that_are_no_numbers(refused: Refused) -> None:
 def test_a_dry_run_prints_a_recipe_that_loads_to_the_same_and_makes_nothing(calibsft: Calibsft) -> None:
     found = calibsft("run", "tiny", "--dry-run", "--set", "sft.lora.rank=4", "--set", "seed=7")
     assert found.code == 0 and list(Path().iterdir()) == []
-    assert "stages: base, rollout, verify, build, sft" in found.err
+    assert found.err.startswith("stages: base, eval-base, rollout, verify, build, sft, eval-calibsft, ")
+    assert found.err.endswith(", calibsft-rlcr, eval-calibsft-rlcr, report\n")
     Path("printed.yaml").write_text(found.out)
     assert load_recipe("printed.yaml") == load_recipe("tiny", ["sft.lora.rank=4", "seed=7"])
     assert yaml.safe_load(found.out)["sft"]["lora"]["rank"] == 4
@@ -390,6 +392,197 @@ def test_sft_without_its_training_set(refused: Refused) -> None:
 def test_sft_with_an_unknown_setting(refused: Refused) -> None:
     said = refused("sft", "--model", "m", "--data", "x", "--out", "o", "--set", "step=3")
     assert said == "sft: unknown key 'step'; did you mean 'steps'?"
+
+
+def rl(data: str, *words: str, model: object = "m", method: str = "rlcr") -> tuple[str, ...]:
+    """A small training, if nothing is wrong with it."""
+    settings = ("steps=1", "questions=2", "updates=1", "max_batches=2", "max_new_tokens=30", "warmup_steps=0")
+    changes = [word for setting in settings for word in ("--set", setting)]
+    paths = ("--model", str(model), "--data", data, "--out", "o", "--device", "cpu")
+    return ("rl", "--method", method, *paths, *changes, *words)
+
+
+def questions(name: str = "q.jsonl", **changes: Any) -> str:
+    """Multiples of ten, which a short training solves now and then."""
+    rows = [
+        {"question_id": str(a), "question": f"{a}*10", "gold": f"{a * 10:04d}", "kind": "exact"} | changes
+        for a in range(10, 30)
+    ]
+    return jsonl(rows, name)
+
+
+def left() -> list[str]:
+    """The files with anything in them that a refused command has left."""
+    return sorted(path.name for path in Path("o").rglob("*") if path.is_file() and path.stat().st_size)
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        (["--method", "rlcrr"], "unknown RL method 'rlcrr'; did you mean 'rlcr'? (known: rlvr, rlcr, coca, dcpo, c3rl, redoubt)"),
+        (["--method", "c3rl"], "c3rl is defined for the integer format, not for 'probability'; use --format integer and"),
+        (["--format", "percent"], "unknown confidence format 'percent'"),
+        (["--set", "group_size=1"], "rl: group_size = 1: input should be greater than or equal to 2; correct that key"),
+        (["--set", "stepss=1"], "rl: unknown key 'stepss'; did you mean 'steps'?"),
+        (["--set", "updates=4"], "rl: rl.questions 2 is not a multiple of rl.updates 4; change either"),
+        (["--set", "micro_batch_size=7"], "are not a multiple of rl.micro_batch_size 7; change either"),
+        (["--set", "keep_unanimous=true"], "rl.keep_unanimous means nothing for rlcr"),
+        (["--set", "overlong_buffer=31"], "rl.overlong_buffer is larger than rl.max_new_tokens; lower it"),
+        (["--set", "eval_every=1"], "eval_every needs benchmarks to evaluate on; name some with --benchmarks"),
+        (["--set", "eval_every=1", "--benchmarks", "crss"], "unknown benchmark 'crss'; did you mean 'cross'?"),
+        (["--data", "none.jsonl"], "none.jsonl: no such file; check the path"),
+        (["--data", "folder"], "folder: no manifest.json, so this is not a finished stage"),
+        (["--verdicts", "folder"], "folder: no manifest.json, so this is not a finished stage"),
+    ],
+)  # fmt: skip
+def test_rl_is_refused_before_it_begins(refused: Refused, words: list[str], said: str) -> None:
+    Path("folder").mkdir()
+    assert said in refused(*rl(questions(), *words))
+    assert not Path("o").exists()
+
+
+def test_rl_without_golds(refused: Refused) -> None:
+    rows = [{"question_id": 1, "question": "1*1", "golds": "1"}]
+    said = refused(*rl(jsonl(rows, "q.jsonl")))
+    assert said.startswith("q.jsonl: column 'gold' is missing (there is 'golds': rename it)")
+    assert left() == ["recipe.resolved.yaml"]
+
+
+def finished_stage(name: str, stage: str) -> str:
+    from calibsft.artifacts import StageFolder, write_parquet
+
+    folder = StageFolder(Path(name), stage, {})
+    folder.begin()
+    if stage == "rollout":
+        write_parquet(
+            Path(name, "part-00000.parquet"), pl.DataFrame({"question_id": ["1"], "dataset": ["q"]})
+        )
+    folder.finish()
+    return name
+
+
+def test_rl_from_another_stage_than_rollouts(refused: Refused) -> None:
+    said = refused(*rl(finished_stage("v", "verify")))
+    assert said.startswith("v: no questions.parquet there; give the folder that calibsft rollout wrote")
+
+
+@pytest.mark.parametrize("stage", ["rollout", "build"])
+def test_rl_with_verdicts_that_are_none(refused: Refused, stage: str) -> None:
+    said = refused(*rl(questions(), "--verdicts", finished_stage("f", stage)))
+    assert said.startswith("f: ") and "verif" in said
+
+
+@pytest.mark.parametrize("rate", ["often", 1.5, -0.1, None, "", [0.5]])
+def test_a_success_rate_that_is_none(refused: Refused, rate: Any) -> None:
+    fine = [0.5] if isinstance(rate, list) else "0.5" if isinstance(rate, str) else 0.5
+    rows = [
+        {
+            "question_id": i,
+            "question": "1*1",
+            "gold": "1",
+            "success_rate": rate if i == 1 or rate == [0.5] else fine,
+        }
+        for i in range(3)
+    ]
+    said = refused(*rl(jsonl(rows, "q.jsonl")))
+    assert said.startswith("q.jsonl") and "success_rate" in said
+    if rate != [0.5]:
+        assert said.startswith(
+            f"q.jsonl, row 2: success_rate {rate!r} is not a number in [0, 1]; correct it or"
+        )
+    assert left() == ["recipe.resolved.yaml"]
+
+
+def test_a_success_rate_of_nan_in_a_table(refused: Refused) -> None:
+    Path("q.csv").write_text("question_id,question,gold,success_rate\n1,1*1,1,0.5\n2,1*2,2,nan\n")
+    assert refused(*rl("q.csv")).startswith("q.csv, row 2: success_rate 'nan' is not a number in [0, 1]")
+
+
+def test_c3rl_without_success_rates(refused: Refused, random_checkpoint: Path) -> None:
+    said = refused(*rl(questions(), "--format", "integer", model=random_checkpoint, method="c3rl"))
+    assert said.startswith(
+        "c3rl needs every question's success rate before RL, and 20 have none (first: '10'); add a column success_rate"
+    )
+    assert left() == ["recipe.resolved.yaml"]
+
+
+def test_rl_on_nothing_but_solved_questions(calibsft: Calibsft, random_checkpoint: Path) -> None:
+    found = calibsft(*rl(questions(success_rate=1.0), model=random_checkpoint))
+    assert found.code == 2 and found.out == ""
+    assert found.err.splitlines() == [
+        "rl: 20 of 20 questions are always solved and left out",
+        "calibsft: no question is left to train on: all are always solved or have too long a prompt; give harder or shorter"
+        " questions, or raise rl.max_prompt_tokens",
+    ]
+
+
+def test_rl_on_questions_that_are_never_solved(
+    refused: Refused, calibsft: Calibsft, short_base: Path
+) -> None:
+    said = refused(*rl(questions(gold="none"), model=short_base))
+    assert said == (
+        "no question had both right and wrong responses in 4 groups (0 all right, 4 all wrong); take questions nearer to what"
+        " the model can do, or larger groups"
+    )
+    assert left() == ["recipe.resolved.yaml"]
+    found = calibsft(*rl(questions(), "--set", "max_batches=20", model=short_base))
+    assert found.code == 0, (
+        f"nothing was trained, so nothing stands in the way of mended questions: {found.err}"
+    )
+
+
+def test_rl_with_golds_that_cannot_be_read(refused: Refused, short_base: Path) -> None:
+    said = refused(*rl(questions(gold=" "), model=short_base))
+    assert said == "no gold answer of the questions asked could be read, so nothing is graded; mend the golds"
+    assert left() == ["recipe.resolved.yaml"]
+
+
+def test_rl_of_a_model_that_does_not_keep_to_the_format(refused: Refused, random_checkpoint: Path) -> None:
+    said = refused(*rl(questions(), model=random_checkpoint))
+    assert said.startswith("all 32 responses of this rollout step are malformed (most often: ")
+    assert said.endswith("start from a model that keeps to the format, for example after calibsft sft")
+    assert left() == ["recipe.resolved.yaml"]
+
+
+def test_rl_that_reports_to_nobody_known(refused: Refused, random_checkpoint: Path) -> None:
+    said = refused(*rl(questions(), "--set", "report_to=[tensorbored]", model=random_checkpoint))
+    assert "report_to" in said and "'tensorbored'" in said
+    assert left() == ["recipe.resolved.yaml"]
+
+
+def test_rl_says_when_it_was_done_before_and_refuses_other_settings_by_name(
+    refused: Refused, calibsft: Calibsft, short_base: Path
+) -> None:
+    command = rl(questions(), "--set", "max_batches=20", model=short_base)
+    first = calibsft(*command)
+    assert (first.code, first.out) == (0, "checkpoint: o/model\n"), first.err
+    weights = Path("o/model/model.safetensors").read_bytes()
+    again = calibsft(*command)
+    assert again == Outcome(0, "checkpoint: o/model\n", "rl: done before, skipped (o)\n")
+    for words, said in (
+        (
+            ("--set", "learning_rate=1e-2"),
+            "o: rl.learning_rate was 2e-06 and is now 0.01; choose another folder",
+        ),
+        (("--set", "lora.rank=4"), "o: rl.lora"),
+        (("--method", "coca"), "o: method was 'rlcr' and is now 'coca'"),
+        (("--format", "integer"), "o: format was 'probability' and is now 'integer'"),
+        (("--seed", "1"), "o: seed was 43 and is now 1"),
+        (("--benchmarks", "cross"), "o: benchmarks was [] and is now ['cross']"),
+    ):
+        assert refused(*command, *words).startswith(said)
+    questions(dataset="other")
+    assert refused(*command).startswith("o: its input 'data' has changed")
+    assert Path("o/model/model.safetensors").read_bytes() == weights
+    assert calibsft(*command, "--fresh", "--set", "learning_rate=1e-2").code == 0
+    assert Path("o/model/model.safetensors").read_bytes() != weights
+
+
+def test_the_help_of_rl_names_every_method(calibsft: Calibsft) -> None:
+    from calibsft.rl.methods import METHODS
+
+    shown = calibsft("rl", "--help").out
+    assert len(METHODS) == 6 and all(name in shown for name in METHODS)
 
 
 def test_rollout_without_its_questions(refused: Refused) -> None:

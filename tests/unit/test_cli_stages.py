@@ -72,6 +72,51 @@ def test_stages_chain_by_hand(calibsft: Command, short_base: Path) -> None:
     assert code == 0, err
 
 
+def test_rl_takes_questions_and_success_rates_from_rollouts_and_verdicts(
+    calibsft: Command, short_base: Path
+) -> None:
+    integer = ("--format", "integer")
+    assert calibsft(*ROLLOUT, "--model", short_base, "--out", "r", "-n", 4, *integer)[0] == 0
+    assert calibsft("verify", "r", "--out", "v", *integer)[0] == 0
+    settings = (
+        "steps=2",
+        "questions=3",
+        "updates=1",
+        "group_size=4",
+        "max_new_tokens=30",
+        "micro_batch_size=6",
+    )
+    changes = [word for setting in settings for word in ("--set", setting)]
+    command = (
+        "rl",
+        "--model",
+        short_base,
+        "--method",
+        "c3rl",
+        "--data",
+        "r",
+        "--device",
+        "cpu",
+        *integer,
+        *changes,
+    )
+    code, _, err = calibsft(*command, "--out", "alone")
+    assert code == 2 and "c3rl needs every question's success rate before RL, and 6 have none" in err
+    code, out, err = calibsft(*command, "--verdicts", "v", "--out", "o")
+    assert (code, out) == (0, "checkpoint: o/model\n"), err
+    found = {name: json.loads(Path(name, "manifest.json").read_text()) for name in ("r", "v", "o")}
+    assert found["o"]["inputs"]["data"] == found["r"]["content_hash"]
+    assert found["o"]["inputs"]["verdicts"] == found["v"]["content_hash"]
+    assert [found["o"][key] for key in ("method", "questions", "steps", "updates")] == ["C3RL", 6, 2, 2]
+    journal = [json.loads(line) for line in Path("o/metrics.jsonl").read_text().splitlines()]
+    assert [(row["step"], row["generated_groups"], row["kept_groups"]) for row in journal] == [
+        (1, 3, 3),
+        (2, 3, 3),
+    ]
+    assert "C3RL" in Path("o/model/README.md").read_text()
+    assert calibsft(*ROLLOUT, "--model", "o/model", "--out", "again", "-n", 2, *integer)[0] == 0
+
+
 def test_a_replaced_checkpoint_is_noticed(
     calibsft: Command, short_base: Path, random_checkpoint: Path
 ) -> None:

@@ -33,7 +33,7 @@ def written(tmp_path: Path, text: str) -> str:
 
 
 def test_recipes_ship() -> None:
-    assert "tiny" in {path.stem for path in SHIPPED}
+    assert {"tiny", "tiny-rl"} <= {path.stem for path in SHIPPED}
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -73,6 +73,39 @@ def test_overrides_reach_nested_keys_and_new_sections(tmp_path: Path) -> None:
     assert (recipe.seed, recipe.sft.steps) == (5, 7)
 
 
+def test_a_recipe_without_pipelines_is_calibsft_alone(tmp_path: Path) -> None:
+    recipe = load_recipe(written(tmp_path, "seed: 3\n"))
+    assert (recipe.pipelines, recipe.jobs) == ((("calibsft",),), 1)
+
+
+def test_a_micro_batch_may_be_larger_than_an_update() -> None:
+    recipe = load_recipe("tiny", ["rl.questions=4", "rl.micro_batch_size=100"])
+    assert (recipe.rl.questions, recipe.rl.micro_batch_size) == (4, 100)
+
+
+def test_rl_defaults_are_the_paper_s() -> None:
+    rl = Recipe(name="x").rl
+    found = (rl.questions, rl.group_size, rl.updates, rl.learning_rate, rl.warmup_steps, rl.final_rate)
+    assert found == (64, 8, 2, 2e-6, 10, 0.5)
+    assert (rl.clip_low, rl.clip_high, rl.max_prompt_tokens, rl.max_new_tokens, rl.max_batches) == (
+        0.2,
+        0.28,
+        2048,
+        8192,
+        20,
+    )
+    assert rl.steps is rl.kl is rl.dual_clip is None, "the method's own"
+
+
+def test_what_differs_for_a_method_leaves_its_other_settings_alone() -> None:
+    recipe = load_recipe(
+        "tiny", ["rl.lora.rank=4", "rl_methods.coca.lora.alpha=7", "rl_methods.coca.keep_unanimous=true"]
+    )
+    coca, rlcr = recipe.rl_of("coca"), recipe.rl_of("rlcr")
+    assert rlcr == recipe.rl and coca.keep_unanimous and coca.steps == recipe.rl.steps
+    assert coca.lora is not None and (coca.lora.rank, coca.lora.alpha) == (4, 7)
+
+
 def test_the_last_override_of_a_key_wins() -> None:
     assert parse_overrides(["steps=1", "steps=2"]) == {"steps": 2}
 
@@ -99,6 +132,42 @@ def test_a_value_may_hold_an_equals_sign() -> None:
         ("format=inteer", "unknown confidence format 'inteer'; did you mean 'integer'?"),
         ("targets.name=calib", "unknown target 'calib'; did you mean 'calibsft'?"),
         ("eval.benchmarks=[multiply-9]", "unknown benchmark 'multiply-9'; did you mean 'multiply-"),
+        (
+            "pipelines=[[calibsft, redout]]",
+            "unknown step of a pipeline 'redout'; did you mean 'redoubt'? (known: calibsft, rlvr",
+        ),
+        ("pipelines=[[calibsf]]", "unknown step of a pipeline 'calibsf'; did you mean 'calibsft'?"),
+        ("pipelines=[]", "pipelines = []: tuple should have at least 1 item"),
+        ("pipelines=[rlcr]", "pipelines.0 = 'rlcr': input should be a valid tuple; correct that key"),
+        ("jobs=0", "jobs = 0: input should be greater than or equal to 1"),
+        (
+            "rl.group_size=1",
+            "rl.group_size = 1: input should be greater than or equal to 2; correct that key",
+        ),
+        ("rl.steps=0", "rl.steps = 0: input should be greater than or equal to 1"),
+        ("rl.updates=5", "rl.questions 32 is not a multiple of rl.updates 5; change either"),
+        (
+            "rl.micro_batch_size=100",
+            "the 128 responses of an update (rl.questions x group_size / updates) are not a multiple of",
+        ),
+        ("rl.clip_low=1", "rl.clip_low = 1: input should be less than 1"),
+        ("rl.dual_clip=1", "rl.dual_clip = 1: input should be greater than 1"),
+        ("rl.final_rate=2", "rl.final_rate = 2: input should be less than or equal to 1"),
+        ("rl.kl=-0.1", "rl.kl = -0.1: input should be greater than or equal to 0"),
+        ("rl.lora.rnk=8", "unknown key 'rl.lora.rnk'; did you mean 'rl.lora.rank'?"),
+        ("rl.learningrate=1", "unknown key 'rl.learningrate'; did you mean 'rl.learning_rate'?"),
+        (
+            "rl_methods.rlcrr.steps=3",
+            "unknown RL method in rl_methods 'rlcrr'; did you mean 'rlcr'? (known: rlvr, rlcr",
+        ),
+        ("rl_methods.rlcr.stepss=3", "rl_methods.rlcr: unknown key 'stepss'; did you mean 'steps'?"),
+        ("rl_methods.rlcr.steps=0", "rl_methods.rlcr: steps = 0: input should be greater than or equal to 1"),
+        ("rl_methods.rlcr.updates=5", "rl_methods.rlcr: rl.questions 32 is not a multiple of rl.updates 5"),
+        ("rl_methods.rlcr=3", "rl_methods.rlcr = 3: input should be a valid dictionary"),
+        # Known before anything runs, so not told hours later.
+        ("rl.keep_unanimous=true", "rl.keep_unanimous means nothing for rlcr"),
+        ("rl_methods.rlcr.keep_unanimous=true", "rl.keep_unanimous means nothing for rlcr"),
+        ("rl.overlong_buffer=33", "rl.overlong_buffer is larger than rl.max_new_tokens"),
     ],
 )
 def test_a_wrong_key_or_value_is_named_with_the_way_out(override: str, message: str) -> None:

@@ -1,0 +1,432 @@
+"""The plan of a recipe, and stages side by side: stages that only leave marks, in real worker processes.
+
+A fake stage is a line of `plan.json` in the run folder, so that a spawned worker finds it too. It writes down when it
+begins and ends, and can wait for the mark of another one: two stages that wait for each other's beginning
+finish only if they really run at the same time, however slow the machine is.
+"""
+
+import json
+import os
+import signal
+import time
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from calibsft import progress
+from calibsft.errors import InputError
+from calibsft.pipeline import Stage, execute, plan, recorded_order, report_order, run_pipeline, stage_names
+from calibsft.pipeline.chain import Chain
+from calibsft.pipeline.stages import Run
+from calibsft.recipe import Recipe, load_recipe, recipe_folders
+
+SHIPPED = sorted(path for folder in recipe_folders() for path in folder.rglob("*.yaml"))
+TINY = [
+    "base", "eval-base", "rollout", "verify", "build", "sft", "eval-calibsft", "prior-base", "rlcr", "eval-rlcr",
+    "prior-calibsft", "calibsft-rlcr", "eval-calibsft-rlcr", "report",
+]  # fmt: skip
+NO_PRIOR = "prior.contexts=null"
+
+
+def planned(*overrides: str, recipe: str = "tiny") -> dict[str, Stage]:
+    stages = plan(Run(load_recipe(recipe, list(overrides)), Path("run")))
+    found = {stage.name: stage for stage in stages}
+    assert len(found) == len(stages), "a stage is planned once"
+    return found
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_every_stage_comes_once_and_after_all_that_it_needs(path: Path) -> None:
+    before: set[str] = set()
+    for name, stage in planned(recipe=str(path)).items():
+        assert before.issuperset(stage.needs), name
+        before.add(name)
+
+
+def test_the_stages_of_tiny() -> None:
+    found = planned()
+    assert list(found) == TINY == stage_names(load_recipe("tiny"))
+    needs = {name: set(stage.needs) for name, stage in found.items()}
+    assert needs == {
+        "base": set(),
+        "eval-base": {"base"},
+        "rollout": {"base"},
+        "verify": {"rollout"},
+        "build": {"rollout", "verify"},
+        "sft": {"base", "build"},
+        "eval-calibsft": {"sft"},
+        "prior-base": {"base", "eval-base"},
+        "rlcr": {"base", "rollout", "verify"},
+        "eval-rlcr": {"rlcr"},
+        "prior-calibsft": {"sft", "eval-calibsft"},
+        "calibsft-rlcr": {"sft", "rollout", "verify"},
+        "eval-calibsft-rlcr": {"calibsft-rlcr"},
+        "report": {"prior-base", "prior-calibsft", "eval-rlcr", "eval-calibsft-rlcr"},
+    }
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
+def test_the_report_comes_after_everything(path: Path) -> None:
+    found = planned(recipe=str(path))
+    before, pending = set[str](), ["report"]
+    while pending:
+        needs = found[pending.pop()].needs
+        before.update(needs)
+        pending += needs
+    assert before == found.keys() - {"report"}
+
+
+def test_the_prior_is_measured_of_models_that_rl_starts_from_if_at_all() -> None:
+    pipelines = "pipelines=[[calibsft], [rlvr, redoubt], [calibsft, rlcr]]"
+    priors = {name for name in planned(pipelines) if name.startswith("prior")}
+    assert priors == {"prior-base", "prior-rlvr", "prior-calibsft"}
+    assert not any(name.startswith("prior") for name in planned(pipelines, NO_PRIOR))
+
+
+def test_models_that_share_a_beginning_share_its_stages() -> None:
+    found = planned("pipelines=[[rlvr, redoubt], [rlvr, calibsft, redoubt], [rlvr]]", NO_PRIOR)
+    assert list(found) == [
+        "base", "eval-base", "rollout", "verify", "rlvr", "eval-rlvr", "rlvr-redoubt", "eval-rlvr-redoubt",
+        "rlvr-rollout", "rlvr-verify", "rlvr-build", "rlvr-sft", "eval-rlvr-calibsft", "rlvr-calibsft-redoubt",
+        "eval-rlvr-calibsft-redoubt", "report",
+    ]  # fmt: skip
+    # CalibSFT after RLVR samples from that model; RL always takes its questions from the base model's rollouts.
+    assert found["rlvr-rollout"].needs == ("rlvr",)
+    assert set(found["rlvr-sft"].needs) == {"rlvr", "rlvr-build"}
+    assert set(found["rlvr-redoubt"].needs) == {"rlvr", "rollout", "verify"}
+    assert set(found["rlvr-calibsft-redoubt"].needs) == {"rlvr-sft", "rollout", "verify"}
+
+
+def test_the_order_of_pipelines_does_not_change_the_stages() -> None:
+    there = planned("pipelines=[[calibsft, rlcr], [rlcr], [calibsft]]")
+    assert set(there) == set(TINY)
+    assert {name: stage.settings for name, stage in there.items()} == {
+        name: stage.settings for name, stage in planned().items()
+    }
+
+
+def test_no_steps_at_all_evaluate_the_base() -> None:
+    assert list(planned("pipelines=[[]]")) == ["base", "eval-base", "report"]
+
+
+@pytest.mark.parametrize(
+    "steps, other_format, label",
+    [
+        ((), "", "Base"),
+        (("calibsft",), "", "CalibSFT"),
+        (("rlcr",), "", "Base→RLCR"),
+        (("calibsft", "rlcr"), "", "CalibSFT→RLCR"),
+        (("rlvr", "calibsft"), "", "RLVR→CalibSFT"),
+        (("rlvr", "redoubt"), "", "RLVR→ReDoubt"),
+        (("rlvr", "calibsft", "redoubt"), "", "RLVR→CalibSFT→ReDoubt"),
+        (("c3rl",), "integer", "Base→C3RL (integer)"),
+        ((), "integer", "Base (integer)"),
+    ],
+)
+def test_what_tables_and_figures_call_a_model(steps: tuple[str, ...], other_format: str, label: str) -> None:
+    assert Chain(steps, other_format).label == label
+
+
+def test_a_method_of_another_format_gets_stages_of_its_own() -> None:
+    found = planned("pipelines=[[calibsft], [c3rl], [calibsft, c3rl]]", NO_PRIOR)
+    own = {
+        "eval-base-integer": {"base"},
+        "rollout-integer": {"base"},
+        "verify-integer": {"rollout-integer"},
+        "c3rl-integer": {"base", "rollout-integer", "verify-integer"},
+        "eval-c3rl-integer": {"c3rl-integer"},
+        "build-integer": {"rollout-integer", "verify-integer"},
+        "sft-integer": {"base", "build-integer"},
+        "eval-calibsft-integer": {"sft-integer"},
+        "calibsft-c3rl-integer": {"sft-integer", "rollout-integer", "verify-integer"},
+        "eval-calibsft-c3rl-integer": {"calibsft-c3rl-integer"},
+    }
+    assert {name: set(found[name].needs) for name in own} == own
+    assert {found[name].settings["format"] for name in own} == {"integer"}
+    others = [stage for name, stage in found.items() if name not in own and "format" in stage.settings]
+    assert len(others) == 6 and {stage.settings["format"] for stage in others} == {"probability"}
+    assert {name for name in found if "c3rl" in name} <= own.keys()
+
+
+def test_a_method_in_its_own_format_needs_no_other_stages() -> None:
+    found = planned("format=integer", "pipelines=[[calibsft], [calibsft, c3rl]]", NO_PRIOR)
+    assert list(found) == [
+        "base", "eval-base", "rollout", "verify", "build", "sft", "eval-calibsft", "calibsft-c3rl", "eval-calibsft-c3rl",
+        "report",
+    ]  # fmt: skip
+    assert found["calibsft-c3rl"].settings["format"] == "integer"
+
+
+def test_methods_for_every_format_keep_the_recipe_s() -> None:
+    found = planned("format=linguistic", "pipelines=[[rlcr], [calibsft, rlcr]]")
+    assert set(found) == set(TINY)
+    formats = {stage.settings["format"] for stage in found.values() if "format" in stage.settings}
+    assert formats == {"linguistic"}
+    run = Run(load_recipe("tiny", ["format=linguistic"]), Path("run"))
+    assert run.format(Chain(("rlcr",))).name == "linguistic"
+    assert run.format(Chain(("c3rl",), "integer")).name == "integer"
+
+
+EVALS = {name for name in TINY if name.startswith("eval-")}
+PRIORS = {"prior-base", "prior-calibsft"}
+
+
+@pytest.mark.parametrize(
+    "change, shaped",
+    [
+        ("rl.learning_rate=0.5", {"rlcr", "calibsft-rlcr"}),
+        ("rl.lora.rank=4", {"rlcr", "calibsft-rlcr"}),
+        ("rl_methods.rlcr.steps=7", {"rlcr", "calibsft-rlcr"}),
+        ("rl_methods.coca.steps=7", set()),
+        ("sft.steps=7", {"sft"}),
+        ("targets.mix=0.25", {"build"}),
+        ("rollout.samples=8", {"rollout"}),
+        ("questions.limit=5", {"rollout"}),
+        ("base.steps=5", {"base"}),
+        ("eval.limit=3", EVALS),
+        ("prior.contexts=3", PRIORS),
+        ("dtype=float16", EVALS | PRIORS | {"rollout"}),
+        ("device=cuda:1", EVALS | PRIORS | {"rollout", "sft", "rlcr", "calibsft-rlcr"}),
+        ("format=linguistic", set(TINY) - {"base", "report"}),
+        ("seed=5", set(TINY) - PRIORS - {"verify", "report"}),
+        ("name=other", {"report"}),
+        ("jobs=1", set()),
+        ("pipelines=[[rlcr], [calibsft, rlcr]]", set()),
+    ],
+)
+def test_a_stage_s_settings_are_those_that_shape_it(change: str, shaped: set[str]) -> None:
+    before, after = planned(), planned(change)
+    assert {name for name in before if before[name].settings != after[name].settings} == shaped
+
+
+def test_benchmarks_shape_rl_that_is_evaluated_on_the_way() -> None:
+    before, after = planned("rl.eval_every=5"), planned("rl.eval_every=5", "eval.limit=3")
+    changed = {name for name in before if before[name].settings != after[name].settings}
+    assert changed == EVALS | {"rlcr", "calibsft-rlcr"}
+
+
+def test_a_method_may_differ_from_the_others() -> None:
+    found = planned(
+        "pipelines=[[rlvr, redoubt], [rlcr]]", "rl_methods.redoubt={steps: 3, learning_rate: 0.5}"
+    )
+    steps = {name: found[name].settings["rl"]["steps"] for name in ("rlvr", "rlcr", "rlvr-redoubt")}
+    assert steps == {"rlvr": 60, "rlcr": 60, "rlvr-redoubt": 3}
+    assert found["rlvr-redoubt"].settings["rl"]["learning_rate"] == 0.5
+    assert found["rlvr-redoubt"].settings["rl"]["questions"] == 32, "the rest is the recipe's"
+
+
+def test_a_model_of_one_s_own_has_no_base_stage() -> None:
+    found = planned("model=mine/model", "pipelines=[[rlcr], [calibsft, rlcr]]")
+    assert set(found) == set(TINY) - {"base"}
+    assert all("base" not in stage.needs for stage in found.values())
+    assert {name for name, stage in found.items() if stage.settings.get("model") == "mine/model"} == (
+        EVALS | PRIORS | {"rollout", "sft", "rlcr", "calibsft-rlcr"}
+    )
+    run = Run(load_recipe("tiny", ["model=mine/model"]), Path("run"))
+    assert run.model(Chain(())) == "mine/model"
+
+
+def test_where_the_models_of_a_run_lie() -> None:
+    run = Run(load_recipe("tiny"), Path("run"))
+    found = {
+        steps: run.model(Chain(steps))
+        for steps in ((), ("calibsft",), ("rlcr",), ("rlvr", "calibsft"), ("rlvr", "calibsft", "redoubt"))
+    }
+    assert found == {
+        (): "run/base/model",
+        ("calibsft",): "run/sft/model",
+        ("rlcr",): "run/rlcr/model",
+        ("rlvr", "calibsft"): "run/rlvr-sft/model",
+        ("rlvr", "calibsft", "redoubt"): "run/rlvr-calibsft-redoubt/model",
+    }
+
+
+def test_a_report_shows_the_models_that_rl_starts_from_before_those_that_it_made(tmp_path: Path) -> None:
+    recipe = load_recipe("tiny", ["pipelines=[[rlcr], [rlvr, calibsft, redoubt], [calibsft]]"])
+    order = report_order(recipe)
+    assert sorted(order) == sorted(stage_names(recipe))
+    assert order[-6:] == [
+        "eval-base", "eval-rlvr-calibsft", "eval-calibsft", "eval-rlcr", "eval-rlvr", "eval-rlvr-calibsft-redoubt",
+    ]  # fmt: skip
+    assert recorded_order(tmp_path) == []
+    (tmp_path / "recipe.resolved.yaml").write_text(recipe.to_yaml())
+    assert recorded_order(tmp_path) == order
+
+
+# Fake stages, side by side.
+
+PATIENCE = 60.0
+
+
+def marks(root: Path) -> list[str]:
+    """What the stages of a run have written down, in order of time."""
+    path = root / "marks.txt"
+    return path.read_text().splitlines() if path.is_file() else []
+
+
+def leave(root: Path, mark: str) -> None:
+    with (root / "marks.txt").open("a") as out:
+        out.write(mark + "\n")
+
+
+def work(root: Path, line: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """What a fake stage does: as its line of the plan says."""
+    name = line["name"]
+    leave(root, f"{name} began")
+    deadline = time.monotonic() + PATIENCE
+    while (awaited := line.get("awaits")) and awaited not in marks(root):
+        assert time.monotonic() < deadline, f"{name} waited in vain for '{awaited}'"
+        time.sleep(0.01)
+    time.sleep(line.get("rests", 0.0))
+    if line.get("dies"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if line.get("fails"):
+        leave(root, f"{name} failed")
+        raise InputError(line["fails"])
+    (folder / "made").write_text(name)
+    leave(root, f"{name} ended")
+    return {"process": os.getpid(), "alone": progress.ALONE}
+
+
+def fake_plan(root: Path) -> list[Stage]:
+    lines = json.loads((root / "plan.json").read_text())
+    return [
+        Stage(line["name"], {}, tuple(line.get("needs", ())), partial(work, root, line)) for line in lines
+    ]
+
+
+def perform_fake(root: Path, name: str, fresh: bool) -> None:
+    """In place of `perform_named`, in a worker process."""
+    stage = next(stage for stage in fake_plan(root) if stage.name == name)
+    execute.perform(Recipe(name="fake"), root, stage, fresh)
+
+
+class FakeRun:
+    """A run of fake stages in `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def __call__(self, *lines: dict[str, Any], jobs: int = 2) -> None:
+        (self.root / "plan.json").write_text(json.dumps(lines))
+        run_pipeline(Recipe(name="fake", jobs=jobs), self.root)
+
+    def complete(self) -> set[str]:
+        return {path.parent.name for path in self.root.glob("*/manifest.json")}
+
+    def manifest(self, name: str) -> dict[str, Any]:
+        return json.loads((self.root / name / "manifest.json").read_text())
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeRun:
+    monkeypatch.setattr(execute, "plan", lambda run: fake_plan(run.root))
+    monkeypatch.setattr(execute, "perform_named", perform_fake)
+    return FakeRun(tmp_path)
+
+
+DIAMOND = (
+    {"name": "base"},
+    {"name": "left", "needs": ["base"], "awaits": "right began"},
+    {"name": "right", "needs": ["base"], "awaits": "left began", "rests": 0.2},
+    {"name": "third", "needs": ["base"]},
+    {"name": "end", "needs": ["left", "right", "third"]},
+)
+
+
+def test_stages_that_do_not_wait_for_each_other_run_at_the_same_time(fake: FakeRun) -> None:
+    fake(*DIAMOND)
+    found = marks(fake.root)
+    assert found[:2] == ["base began", "base ended"] and found[-2:] == ["end began", "end ended"]
+    assert set(found[2:4]) == {"left began", "right began"}
+    running = most = 0
+    for mark in found:
+        running += 1 if mark.endswith("began") else -1
+        most = max(most, running)
+    assert most == 2, "as many as the recipe's jobs"
+    manifests = {line["name"]: fake.manifest(line["name"]) for line in DIAMOND}
+    here = {name for name, manifest in manifests.items() if manifest["process"] == os.getpid()}
+    assert {"base", "end"} <= here <= {"base", "end", "third"}
+    assert manifests["left"]["process"] != manifests["right"]["process"]
+    assert {name for name, manifest in manifests.items() if manifest["alone"]} == here, (
+        "live lines only where a process has the terminal for itself"
+    )
+    assert progress.ALONE
+
+
+def test_a_second_run_skips_all_without_another_process(
+    fake: FakeRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fake(*DIAMOND)
+    before = marks(fake.root)
+    capsys.readouterr()
+    fake(*DIAMOND)
+    assert marks(fake.root) == before
+    # Only this process's own lines are captured here, not those of workers.
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(":")[0] for line in said] == [line["name"] for line in DIAMOND]
+    assert all("done before, skipped" in line for line in said)
+
+
+@pytest.mark.parametrize("case", ["one job", "a launcher"])
+def test_stages_follow_the_plan_in_this_process(
+    fake: FakeRun, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    if case == "a launcher":
+        monkeypatch.setenv("WORLD_SIZE", "2")
+    names = ("a", "b", "c")
+    fake(*({"name": name} for name in names), jobs=1 if case == "one job" else 2)
+    assert marks(fake.root) == [f"{name} {what}" for name in names for what in ("began", "ended")]
+    assert {fake.manifest(name)["process"] for name in names} == {os.getpid()}
+
+
+def test_a_failure_lets_the_stage_beside_it_finish_and_a_rerun_goes_on(
+    fake: FakeRun, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = {"name": "broken", "awaits": "beside began", "fails": "rows.csv: no such file; check the path"}
+    lines = (
+        {"name": "beside", "awaits": "broken failed", "rests": 0.5},
+        broken,
+        {"name": "later"},
+        {"name": "child", "needs": ["broken"]},
+        {"name": "other", "needs": ["beside"]},
+    )
+    with pytest.raises(InputError, match=r"^rows\.csv: no such file; check the path$"):
+        fake(*lines)
+    assert fake.complete() == {"beside"}
+    assert marks(fake.root)[-2:] == ["broken failed", "beside ended"], "nothing else was begun"
+    told = capsys.readouterr().err
+    assert "warning: broken: rows.csv: no such file; check the path; waiting for beside" in told
+    fake(lines[0], {"name": "broken"}, *lines[2:])
+    assert fake.complete() == {line["name"] for line in lines}
+    assert marks(fake.root).count("beside began") == 1, "what was done is not done again"
+
+
+def test_a_stage_that_fails_alone_stops_the_run(fake: FakeRun) -> None:
+    lines = ({"name": "first", "fails": "mend this"}, {"name": "child", "needs": ["first"]})
+    with pytest.raises(InputError, match=r"^mend this$"):
+        fake(*lines)
+    assert marks(fake.root) == ["first began", "first failed"]
+
+
+def test_every_failure_is_told(fake: FakeRun, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError) as caught:
+        fake(
+            {"name": "one", "awaits": "two began", "fails": "mend one"},
+            {"name": "two", "awaits": "one failed", "rests": 0.3, "fails": "mend two"},
+        )
+    told = capsys.readouterr().err + str(caught.value)
+    assert "mend one" in told and "mend two" in told
+
+
+def test_a_worker_that_is_killed_ends_the_run_and_a_rerun_goes_on(fake: FakeRun) -> None:
+    dying = {"name": "dying", "awaits": "beside began", "dies": True}
+    lines = ({"name": "before"}, {"name": "beside", "needs": ["before"]}, dying | {"needs": ["before"]})
+    with pytest.raises((BrokenProcessPool, InputError)):
+        fake(*lines)
+    assert "dying" not in fake.complete()
+    fake(*lines[:2], {"name": "dying", "needs": ["before"]})
+    assert fake.complete() == {"before", "beside", "dying"}
