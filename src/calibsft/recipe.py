@@ -146,19 +146,20 @@ class RlSettings(Settings):
         None, ge=1, description="evaluate on held-out questions every so many steps"
     )
     eval_questions: int = Field(100, ge=1, description="questions of each benchmark in those evaluations")
-    gradient_groups: int | None = Field(
-        None,
-        ge=1,
-        description="groups for measuring, before training, which confidence values get the gradient",
-    )
     report_to: tuple[str, ...] = Field((), description="tensorboard, wandb, trackio, …")
     gradient_checkpointing: bool = False
     lora: LoraSettings | None = None
 
     @model_validator(mode="after")
-    def _step_is_cut_evenly(self) -> Self:
+    def _numbers_go_together(self) -> Self:
         if self.questions % self.updates:
             raise ValueError(f"rl.questions {self.questions} is not a multiple of rl.updates {self.updates}")
+        if self.dual_clip is not None and self.dual_clip <= 1 + self.clip_high:
+            raise ValueError(
+                f"rl.dual_clip {self.dual_clip} must exceed 1 + rl.clip_high, or it would bound good responses too"
+            )
+        if self.overlong_buffer is not None and self.overlong_buffer > self.max_new_tokens:
+            raise ValueError("rl.overlong_buffer is larger than rl.max_new_tokens")
         rows = self.questions // self.updates * self.group_size
         if rows % min(self.micro_batch_size, rows):
             raise ValueError(
@@ -216,7 +217,7 @@ class Recipe(Settings):
     def rl_of(self, method: str) -> RlSettings:
         """The RL settings of one method."""
         differing = self.rl_methods.get(method, {})
-        return validated(RlSettings, self.rl.model_dump() | differing, f"rl_methods.{method}")
+        return validated(RlSettings, _merged(self.rl.model_dump(), differing), f"rl_methods.{method}")
 
     def to_yaml(self) -> str:
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
@@ -279,6 +280,7 @@ def _refuse_unknown_names(recipe: Recipe) -> None:
     """Refuse a format, target, benchmark or method that does not exist now, not hours into the run."""
     from calibsft.benchmarks import get_benchmark
     from calibsft.responses.formats import get_format
+    from calibsft.rl.fitting import require_fitting
     from calibsft.rl.methods import METHODS
     from calibsft.targets import TARGETS
 
@@ -294,6 +296,17 @@ def _refuse_unknown_names(recipe: Recipe) -> None:
     for step in (step for pipeline in recipe.pipelines for step in pipeline):
         if step not in (CALIBSFT, *METHODS):
             unknown_name("step of a pipeline", step, [CALIBSFT, *METHODS])
+        if step in METHODS:
+            require_fitting(METHODS[step], recipe.rl_of(step))
+
+
+def _merged(settings: dict[str, Any], differing: dict[str, Any]) -> dict[str, Any]:
+    """`settings` with what differs, section by section."""
+    found = dict(settings)
+    for key, value in differing.items():
+        below = found.get(key)
+        found[key] = _merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return found
 
 
 def parse_overrides(overrides: list[str]) -> dict[str, Any]:

@@ -55,12 +55,13 @@ def rl(
     """
     from calibsft.recipe import EvalSettings, RlSettings, parse_overrides, validated
     from calibsft.responses.formats import get_format
-    from calibsft.rl.fitting import require_fitting
+    from calibsft.rl.fitting import require_fitting, require_format
     from calibsft.rl.methods import get_method
 
     chosen, confidence_format = get_method(method), get_format(format)
     settings = validated(RlSettings, parse_overrides(overrides or []), "rl")
-    require_fitting(chosen, settings, confidence_format)
+    require_format(chosen, confidence_format)
+    require_fitting(chosen, settings)
     names = tuple(name.strip() for name in benchmarks.split(",") if name.strip())
     if settings.eval_every and not names:
         raise InputError("eval_every needs benchmarks to evaluate on; name some with --benchmarks")

@@ -113,9 +113,14 @@ class GroupSampler:
         if not any(scored.group.well_formed_G.any() for scored in generated):
             reasons = [response.reason for scored in generated for response in scored.responses]
             often = max(set(reasons), key=reasons.count)
+            remedy = (
+                "start from a model that keeps to the format, for example after calibsft sft"
+                if self.asked <= len(generated)
+                else "the model kept to the format before, so lower rl.learning_rate"
+            )
             raise InputError(
                 f"all {len(reasons)} responses of this rollout step are malformed (most often: {often}), so there is nothing to"
-                " learn from; start from a model that keeps to the format, for example after calibsft sft"
+                f" learn from; {remedy}"
             )
         if not kept:
             right = sum(bool(scored.group.counted_G.all()) for scored in generated)

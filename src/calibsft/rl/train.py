@@ -23,7 +23,7 @@ from calibsft.responses.formats import Format
 from calibsft.rl.card import model_card
 from calibsft.rl.dynamics import COLLAPSED_ABOVE
 from calibsft.rl.evaluations import HeldOutEvaluation
-from calibsft.rl.fitting import require_fitting
+from calibsft.rl.fitting import require_fitting, require_format
 from calibsft.rl.method import Method
 from calibsft.rl.policy import Policy
 from calibsft.rl.questions import SuccessRates, TrainingQuestion, training_questions
@@ -68,7 +68,8 @@ def train_policy(
     dict
         Facts for the manifest: steps, updates and generated batches, counted apart; sampled tokens; device.
     """
-    require_fitting(method, settings, confidence_format)
+    require_format(method, confidence_format)
+    require_fitting(method, settings)
     method = replace(method, divide_by_std=method.divide_by_std and not settings.mean_only)
     settings = with_defaults(settings, method)
     tokenizer = load_tokenizer(model_name)

@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader
 from trl import GRPOTrainer
 from trl.models.utils import unwrap_model_for_generation
 
+from calibsft.errors import InputError
 from calibsft.recipe import RlSettings
 from calibsft.rl.batches import Row, TokenCounts, cut, rows_of, tensors
 from calibsft.rl.dynamics import seen, step_metrics
@@ -144,6 +145,8 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
         super()._save_checkpoint(model, trial)
         folder = Path(self._get_output_dir(trial=trial), f"checkpoint-{self.state.global_step}")
         state = {
+            "processes": self.args.world_size,
+            "tokens": self.policy.tokens,
             "asked": self.sampler.asked,
             "batches": self.sampler.batches,
             "surplus": groups_to_json(self.sampler.surplus),
@@ -153,7 +156,14 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
 
     def load_sampling(self, checkpoint: Path) -> None:
         """Go on asking where the checkpoint stopped, with the surplus that it had."""
+        first = json.loads((checkpoint / f"0-{SAMPLING_FILE}").read_text(encoding="utf-8"))
+        if first["processes"] != self.args.world_size:
+            raise InputError(
+                f"this training began with {first['processes']} processes and now has {self.args.world_size}; go on with as"
+                " many as before, or take another folder with --out"
+            )
         state = json.loads(self._sampling_file(checkpoint).read_text(encoding="utf-8"))
+        self.policy.tokens = state["tokens"]
         self.sampler.asked, self.sampler.batches = state["asked"], state["batches"]
         self.sampler.surplus = groups_from_json(state["surplus"])
 

@@ -44,9 +44,10 @@ class Journal(TrainerCallback):  # type: ignore[misc]
     ) -> None:
         if not state.is_world_process_zero or logs is None or "loss" not in logs:
             return
+        note = self._note(logs)  # may refuse the step, which must not be written then
         with self._path.open("a", encoding="utf-8") as out:
             out.write(json.dumps({"step": state.global_step // self._updates, **logs}) + "\n")
-        self._progress.advance(1, note=self._note(logs))
+        self._progress.advance(1, note=note)
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.is_world_process_zero:
