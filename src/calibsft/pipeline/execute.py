@@ -9,11 +9,13 @@ import os
 import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 from pathlib import Path
 
 from calibsft import progress
 from calibsft.artifacts import SETTINGS, StageFolder, file_hash, model_inputs, read_manifest, write_text
+from calibsft.errors import InputError
 from calibsft.pipeline.plan import Stage, plan
 from calibsft.pipeline.stages import Run
 from calibsft.progress import FIRST_PROCESS, warn
@@ -74,13 +76,24 @@ def _side_by_side(recipe: Recipe, root: Path, waiting: list[Stage], fresh: bool)
                     running[pool.submit(perform_named, root, stage.name, fresh)] = stage
             for future in wait(running, return_when=FIRST_COMPLETED).done if running else ():
                 stage = running.pop(future)
-                failure = failure or future.exception()
+                error = _told(future.exception())
+                failure = failure or error
                 done.add(stage.name)
-                if future.exception() is not None and running:
+                if error is not None and running:
                     beside = ", ".join(other.name for other in running.values())
-                    warn(f"{stage.name}: {future.exception()}; waiting for {beside}")
+                    warn(f"{stage.name}: {error}; waiting for {beside}")
     if failure is not None:
         raise failure
+
+
+def _told(error: BaseException | None) -> BaseException | None:
+    """The error of a stage; a process that was killed from outside cannot say so itself."""
+    if isinstance(error, BrokenProcessPool):
+        return InputError(
+            "a stage's process was killed from outside, perhaps for want of memory; run the same command again to go on,"
+            " with --set jobs=1 if memory is short"
+        )
+    return error
 
 
 def _is_done(stage: StageFolder, fresh: bool) -> bool:
