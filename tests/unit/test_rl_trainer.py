@@ -690,17 +690,26 @@ def test_unanimous_groups_are_refused_or_kept_for_their_confidence(short_base: P
 
 @pytest.mark.parametrize("method", ["rlvr", "rlcr", "c3rl"])
 def test_keeping_unanimous_groups_is_refused_where_it_means_nothing(method: str) -> None:
-    written = FORMATS["integer" if method == "c3rl" else "probability"]
     with pytest.raises(InputError, match=f"keep_unanimous means nothing for {method}"):
-        require_fitting(METHODS[method], RlSettings(keep_unanimous=True), written)
-    require_fitting(METHODS[method], RlSettings(), written)
+        require_fitting(METHODS[method], RlSettings(keep_unanimous=True))
+    require_fitting(METHODS[method], RlSettings())
 
 
 def test_what_does_not_fit_is_refused_before_a_model_is_loaded(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"c3rl is defined for the integer format, not for 'probability'"):
         train_policy("no such model", QUESTIONS, RATES, METHODS["c3rl"], QUICK, FORMAT, 0, tmp_path, "cpu")
-    with pytest.raises(InputError, match=r"overlong_buffer is larger than rl\.max_new_tokens"):
-        require_fitting(METHODS["rlvr"], RlSettings(max_new_tokens=10, overlong_buffer=11), FORMAT)
+
+
+@pytest.mark.parametrize(
+    "settings, sentence",
+    [
+        ({"max_new_tokens": 10, "overlong_buffer": 11}, "overlong_buffer is larger than rl.max_new_tokens"),
+        ({"dual_clip": 1.2}, "dual_clip 1.2 must exceed"),
+    ],
+)
+def test_numbers_that_do_not_go_together_are_refused(settings: dict[str, float], sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        RlSettings(**settings)
 
 
 @pytest.mark.parametrize("option", ["mean_only", "leave_one_out", "segment_loss"])

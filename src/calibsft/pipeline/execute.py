@@ -77,11 +77,11 @@ def _side_by_side(recipe: Recipe, root: Path, waiting: list[Stage], fresh: bool)
             for future in wait(running, return_when=FIRST_COMPLETED).done if running else ():
                 stage = running.pop(future)
                 error = _told(future.exception())
-                failure = failure or error
                 done.add(stage.name)
-                if error is not None and running:
+                if error is not None and (running or failure):
                     beside = ", ".join(other.name for other in running.values())
-                    warn(f"{stage.name}: {error}; waiting for {beside}")
+                    warn(f"{stage.name}: {error}" + (f"; waiting for {beside}" if beside else ""))
+                failure = failure or error
     if failure is not None:
         raise failure
 
