@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from calibsft.artifacts import SETTINGS
+from calibsft.errors import InputError
 from calibsft.pipeline import stages
 from calibsft.pipeline.chain import Chain, chains
 from calibsft.pipeline.stages import Facts, Run, model_stage
@@ -60,9 +61,11 @@ def report_order(recipe: Recipe) -> list[str]:
 
 
 def recorded_order(root: Path) -> list[str]:
-    """The same for a run folder by the recipe in it; empty where it has none."""
-    path = root / SETTINGS
-    return report_order(load_recipe(str(path))) if path.is_file() else []
+    """The same for a run folder by the recipe in it; empty where it has none that this version reads."""
+    try:
+        return report_order(load_recipe(str(root / SETTINGS)))
+    except InputError:  # the order is a nicety: results of another version are shown all the same
+        return []
 
 
 def _stages_of(run: Run, chain: Chain) -> Iterator[Stage]:

@@ -12,6 +12,7 @@ import matplotlib
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 
 from calibsft.report.columns import MISSING, one_decimal, percent
 from calibsft.report.style import (
@@ -115,8 +116,15 @@ def gradient_shares(shares: Sequence[GradientShare]) -> str:
             _gradient_panel(ax, share, _smallest_share(shares))
         for ax in axes[::wide]:
             ax.set_ylabel("share of the gradient")
+        for ax in axes[max(len(shares) - wide, 0) : len(shares)]:
+            ax.tick_params(labelbottom=True)
         for ax in axes[len(shares) :]:
             ax.set_visible(False)
+        # The panels share their axes, and every change to a log scale would undo this.
+        for axis in (axes[0].xaxis, axes[0].yaxis):
+            axis.set_major_locator(LogLocator(numticks=5))
+            axis.set_major_formatter(lambda value, _: f"{value:.0e}".replace("e-0", "e-").replace("e+00", ""))
+            axis.set_minor_locator(NullLocator())
         shared_legend(figure, axes)
         return svg(figure)
 
@@ -212,7 +220,7 @@ def _gradient_panel(ax: Axes, share: GradientShare, smallest: float) -> None:
     values = share.values
     rare = values.filter(pl.col("probability") < RARE)
     learnt = percent(float(rare["gradient_share"].sum()))
-    together = f"below {percent(RARE)}: {len(rare)} of {len(values)} values, {learnt} of the gradient"
+    together = f"{len(rare)} of {len(values)} values below {percent(RARE)}:\n{learnt} of the gradient"
     ax.set_title(f"{short(share.label)}\n{together}", loc="left", fontsize="medium")
     ax.set(xscale="log", yscale="log", xlabel="probability of the value")
     ax.plot([smallest, 1], [smallest, 1], "--", color=GREY, linewidth=1, label="equal share")
