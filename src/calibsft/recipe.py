@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from calibsft.errors import InputError, unknown_name
 
@@ -149,6 +149,11 @@ class RlSettings(Settings):
     report_to: tuple[str, ...] = Field((), description="tensorboard, wandb, trackio, …")
     gradient_checkpointing: bool = False
     lora: LoraSettings | None = None
+
+    @field_validator("report_to", mode="before")
+    @classmethod
+    def _one_or_several(cls, names: Any) -> Any:
+        return (names,) if isinstance(names, str) else names
 
     @model_validator(mode="after")
     def _numbers_go_together(self) -> Self:
@@ -298,6 +303,8 @@ def _refuse_unknown_names(recipe: Recipe) -> None:
             unknown_name("step of a pipeline", step, [CALIBSFT, *METHODS])
         if step in METHODS:
             require_fitting(METHODS[step], recipe.rl_of(step))
+        if step in METHODS and recipe.rl_of(step).eval_every and not recipe.eval.benchmarks:
+            raise InputError("rl.eval_every needs benchmarks to evaluate on; name some in eval.benchmarks")
 
 
 def _merged(settings: dict[str, Any], differing: dict[str, Any]) -> dict[str, Any]:

@@ -175,6 +175,8 @@ def test_two_processes_fill_their_steps_each_and_speak_with_one_voice(
     assert stderr.count("rl: done in") == 1 and stderr.count("questions are always solved and left out") == 1
     rows = journal(out)
     assert [row["step"] for row in rows] == [1, 2, 3]
-    assert all(row["kept_groups"] == 8 <= row["generated_groups"] == 4 * row["batches"] for row in rows)
+    assert all(row["kept_groups"] == 8 for row in rows)
+    # Each process generates four groups a batch until it has four to keep; the journal counts the slower one's batches.
+    assert all(row["generated_groups"] in range(4, 8 * int(row["batches"]) + 1, 4) for row in rows)
     assert all(0 < row["grad_norm"] < 100 and abs(row["loss"]) < 1 for row in rows)
     assert [json.loads(line)["step"] for line in (out / "evals.jsonl").read_text().splitlines()] == [2]

@@ -427,9 +427,11 @@ def left() -> list[str]:
         (["--set", "updates=4"], "rl: rl.questions 2 is not a multiple of rl.updates 4; change either"),
         (["--set", "micro_batch_size=7"], "are not a multiple of rl.micro_batch_size 7; change either"),
         (["--set", "keep_unanimous=true"], "rl.keep_unanimous means nothing for rlcr"),
-        (["--set", "overlong_buffer=31"], "rl.overlong_buffer is larger than rl.max_new_tokens; lower it"),
-        (["--set", "eval_every=1"], "eval_every needs benchmarks to evaluate on; name some with --benchmarks"),
+        (["--set", "overlong_buffer=31"], "rl.overlong_buffer is larger than rl.max_new_tokens"),
+        (["--set", "eval_every=1"], "eval_every needs benchmarks to evaluate on"),
+        (["--benchmarks", "cross"], "and benchmarks eval_every; give both"),
         (["--set", "eval_every=1", "--benchmarks", "crss"], "unknown benchmark 'crss'; did you mean 'cross'?"),
+        (["--set", "report_to=[tensorbored]"], "unknown name in rl.report_to 'tensorbored'; did you mean 'tensorboard'?"),
         (["--data", "none.jsonl"], "none.jsonl: no such file; check the path"),
         (["--data", "folder"], "folder: no manifest.json, so this is not a finished stage"),
         (["--verdicts", "folder"], "folder: no manifest.json, so this is not a finished stage"),
@@ -531,9 +533,14 @@ def test_rl_on_questions_that_are_never_solved(
     )
 
 
-def test_rl_with_golds_that_cannot_be_read(refused: Refused, short_base: Path) -> None:
-    said = refused(*rl(questions(gold=" "), model=short_base))
-    assert said == "no gold answer of the questions asked could be read, so nothing is graded; mend the golds"
+def test_rl_with_golds_that_cannot_be_read(calibsft: Calibsft, short_base: Path) -> None:
+    found = calibsft(*rl(questions(gold=" "), model=short_base))
+    assert found.code == 2 and found.out == ""
+    warning, refusal = found.err.splitlines()
+    assert warning.startswith("warning: rl: the gold answer of question '") and "cannot be read" in warning
+    assert refusal == (
+        "calibsft: no gold answer of the questions asked could be read, so nothing is graded; mend the golds"
+    )
     assert left() == ["recipe.resolved.yaml"]
 
 
@@ -541,12 +548,6 @@ def test_rl_of_a_model_that_does_not_keep_to_the_format(refused: Refused, random
     said = refused(*rl(questions(), model=random_checkpoint))
     assert said.startswith("all 32 responses of this rollout step are malformed (most often: ")
     assert said.endswith("start from a model that keeps to the format, for example after calibsft sft")
-    assert left() == ["recipe.resolved.yaml"]
-
-
-def test_rl_that_reports_to_nobody_known(refused: Refused, random_checkpoint: Path) -> None:
-    said = refused(*rl(questions(), "--set", "report_to=[tensorbored]", model=random_checkpoint))
-    assert "report_to" in said and "'tensorbored'" in said
     assert left() == ["recipe.resolved.yaml"]
 
 
@@ -568,7 +569,7 @@ def test_rl_says_when_it_was_done_before_and_refuses_other_settings_by_name(
         (("--method", "coca"), "o: method was 'rlcr' and is now 'coca'"),
         (("--format", "integer"), "o: format was 'probability' and is now 'integer'"),
         (("--seed", "1"), "o: seed was 43 and is now 1"),
-        (("--benchmarks", "cross"), "o: benchmarks was [] and is now ['cross']"),
+        (("--benchmarks", "cross", "--set", "eval_every=1"), "o: benchmarks was [] and is now ['cross']"),
     ):
         assert refused(*command, *words).startswith(said)
     questions(dataset="other")

@@ -296,6 +296,10 @@ def test_the_figures_of_a_step_are_those_worked_by_hand() -> None:
             "malformed/truncated": 2 / 6,
             "malformed/missing_answer": 1 / 6,
             "response_tokens": 30 / 6,
+            # well formed are .9 right, .9 wrong and .1 wrong
+            "reward/format": 3 / 6,
+            "reward/correct": 1 / 6,
+            "reward/brier": ((1 - 0.01) + (1 - 0.81) + (1 - 0.01)) / 6,
             "reward_answer": ((2 + 1 + 0) / 3 + 1 / 3) / 2,
             # distances to 1/3 and to 0
             "reward_confidence": (2 * (1 - (0.9 - 1 / 3) ** 2) / 3 + (1 - 0.01) / 3) / 2,

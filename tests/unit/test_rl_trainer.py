@@ -38,10 +38,11 @@ from calibsft.rl.sampling import Step
 from calibsft.rl.scoring import Response, ScoredGroup
 from calibsft.rl.train import (
     _Note,
-    accumulation_steps,
     make_policy,
     make_trainer,
+    micro_batches,
     train_policy,
+    training_arguments,
     with_defaults,
 )
 from calibsft.rl.trainer import RlTrainer
@@ -102,7 +103,8 @@ def build(random_checkpoint: Path, tmp_path: Path) -> Callable[..., RlTrainer]:
             model = with_adapters(model, settings.lora)
         tokenizer = load_tokenizer(str(random_checkpoint))
         policy = make_policy(model, tokenizer, FORMAT, METHODS[method], settings, 0, VerifierPool())
-        trainer = make_trainer(policy, [], METHODS[method], settings, 0, tmp_path, "cpu")
+        arguments = training_arguments(settings, 0, tmp_path, "cpu", "rl")
+        trainer = make_trainer(policy, [], METHODS[method], settings, 0, arguments)
         torch.manual_seed(1)
         with torch.no_grad():
             for parameter in trainer.model.parameters():
@@ -735,7 +737,14 @@ def test_mean_only_leaves_the_deviation_out(
 
 
 def logs(**changes: float) -> dict[str, float]:
-    return {"loss": 0.1, "pass@1": 0.5, "brier": 0.25, "distinct_values": 2.0, "top1": 0.5} | changes
+    return {
+        "loss": 0.1,
+        "pass@1": 0.5,
+        "brier": 0.25,
+        "distinct_values": 2.0,
+        "top1": 0.5,
+        "malformed": 0.0,
+    } | changes
 
 
 def test_a_collapse_of_confidence_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
@@ -749,8 +758,10 @@ def test_a_collapse_of_confidence_is_said_once(capsys: pytest.CaptureFixture[str
 
 @pytest.mark.parametrize("loss", [float("nan"), float("inf"), float("-inf")])
 def test_a_loss_that_is_not_finite_ends_the_training(loss: float) -> None:
-    with pytest.raises(InputError, match=r"no longer a finite number; lower rl\.learning_rate"):
+    with pytest.raises(InputError, match=r"no longer finite numbers; lower rl\.learning_rate"):
         _Note()(logs(loss=loss))
+    with pytest.raises(InputError, match="no longer finite numbers"):
+        _Note()(logs(grad_norm=loss))
 
 
 def test_a_training_that_diverges_ends_with_that_sentence(
@@ -762,7 +773,7 @@ def test_a_training_that_diverges_ends_with_that_sentence(
         return compute(self, model, inputs) * (torch.nan if self.state.global_step == 3 else 1)
 
     monkeypatch.setattr(RlTrainer, "_compute_loss", diverged)
-    with pytest.raises(InputError, match="no longer a finite number"):
+    with pytest.raises(InputError, match="no longer finite numbers"):
         train(short_base, tmp_path / "run", steps=3)
     assert (tmp_path / "run" / "checkpoints" / "checkpoint-2").is_dir(), "the first step was whole"
     assert not (tmp_path / "run" / "checkpoints" / "checkpoint-4").exists()
@@ -780,7 +791,9 @@ def test_defaults_are_the_methods_own_unless_given() -> None:
 
 def test_steps_that_processes_cannot_share_evenly_are_refused() -> None:
     settings = RlSettings(questions=8, group_size=4, updates=2, micro_batch_size=4)
-    assert [accumulation_steps(16, 4, processes, settings) for processes in (1, 2, 4)] == [4, 2, 1]
-    for processes, micro in ((3, 4), (8, 4), (4, 8)):
+    assert [micro_batches(16, settings, processes) for processes in (1, 2, 4)] == [(4, 4), (4, 2), (4, 1)]
+    few = settings.model_copy(update={"micro_batch_size": 16})
+    assert micro_batches(16, few, 2) == (8, 1)
+    for processes in (3, 8):
         with pytest.raises(InputError, match=f"cannot be shared evenly by {processes} processes"):
-            accumulation_steps(16, micro, processes, settings)
+            micro_batches(16, settings, processes)

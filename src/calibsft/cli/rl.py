@@ -53,6 +53,7 @@ def rl(
     confidence alone and starts from a model that RLVR has trained. The defaults are the paper's. Several GPUs:
     `accelerate launch -m calibsft rl …`.
     """
+    from calibsft.benchmarks import get_benchmark
     from calibsft.recipe import EvalSettings, RlSettings, parse_overrides, validated
     from calibsft.responses.formats import get_format
     from calibsft.rl.fitting import require_fitting, require_format
@@ -63,8 +64,13 @@ def rl(
     require_format(chosen, confidence_format)
     require_fitting(chosen, settings)
     names = tuple(name.strip() for name in benchmarks.split(",") if name.strip())
-    if settings.eval_every and not names:
-        raise InputError("eval_every needs benchmarks to evaluate on; name some with --benchmarks")
+    for name in names:
+        get_benchmark(name)
+    if bool(settings.eval_every) != bool(names):
+        raise InputError(
+            "eval_every needs benchmarks to evaluate on, and benchmarks eval_every; give both, as in"
+            " --set eval_every=20 --benchmarks gsm8k"
+        )
     sampled = {key: getattr(settings, key) for key in ("max_new_tokens", "max_rows", "stop")}
     evaluation = validated(EvalSettings, {"benchmarks": names, **sampled}, "eval")
     shaped = {

@@ -139,7 +139,7 @@ def run_rl(run: Run, chain: Chain, folder: Path) -> Facts:
         folder.name,
     )
     start = {"start": chain.parent.label, "calibrated": CALIBSFT in chain.steps}
-    return {"label": chain.label, **start, **facts}
+    return {**facts, "label": chain.label, **start}
 
 
 def evaluate(run: Run, chain: Chain, folder: Path) -> Facts:

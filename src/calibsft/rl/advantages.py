@@ -16,8 +16,9 @@ from calibsft.rl.method import BoolArray, FloatArray, Group, Method, SegmentRewa
 from calibsft.rl.methods import get_method
 
 STD_FLOOR = 1e-4
-# Differences below this come from rounding: rewards are sums and squares of two-decimal numbers of order 1.
-EQUAL_WITHIN = 1e-12
+# Differences below this come from rounding, also of confidences that a caller holds in single precision: rewards are
+# sums and squares of two-decimal numbers of order 1.
+EQUAL_WITHIN = 1e-7
 DIGIT_STEPS = 9
 
 
@@ -96,6 +97,10 @@ def segment_advantages(
         Unknown method, fewer than two responses, unequal lengths, or a value out of range.
     """
     chosen = get_method(method)
+    correct, confidence, well_formed = (
+        values.tolist() if hasattr(values, "tolist") else values  # arrays and tensors
+        for values in (correct, confidence, well_formed)
+    )
     if divide_by_std is not None:
         chosen = replace(chosen, divide_by_std=divide_by_std)
     group = _checked_group(chosen, correct, confidence, well_formed, q, leave_one_out)

@@ -61,6 +61,11 @@ def step_metrics(groups: Sequence[Seen]) -> dict[str, float]:
     table = ConfidenceTable.from_rows(np.array([c or 0.0 for c in confidences]), np.array(correct))
     reasons = Counter(reason for group in groups for reason in group.reasons)
     malformed = {reason: count / len(correct) for reason, count in reasons.items() if reason != "ok"}
+    stated = [
+        (z, c, reason == "ok")
+        for group in groups
+        for z, c, reason in zip(group.correct, group.confidence, group.reasons, strict=True)
+    ]
     found: dict[str, float | None] = {
         "pass@1": accuracy(table),
         "auroc": auroc(table),
@@ -73,6 +78,9 @@ def step_metrics(groups: Sequence[Seen]) -> dict[str, float]:
         "confidence_entropy": _mean([e for group in groups for e in group.entropies]),
         "malformed": sum(malformed.values()),
         "response_tokens": fmean(n for group in groups for n in group.lengths),
+        "reward/format": 1 - sum(malformed.values()),
+        "reward/correct": fmean(z and ok for z, _, ok in stated),
+        "reward/brier": fmean(ok * (1 - ((c or 0.0) - z) ** 2) for z, c, ok in stated),
         "reward_answer": _mean([group.reward_answer for group in groups]),
         "reward_confidence": _mean([group.reward_confidence for group in groups]),
         **{f"malformed/{reason}": share for reason, share in malformed.items()},

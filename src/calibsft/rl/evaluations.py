@@ -6,6 +6,7 @@ Uses the evaluation of `calibsft eval` on the first questions of each benchmark.
 
 import json
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback
@@ -58,11 +59,12 @@ class HeldOutEvaluation(TrainerCallback):  # type: ignore[misc]
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.global_step % self._every:
             return
-        step = state.global_step // self._settings.updates
+        step, began = state.global_step // self._settings.updates, monotonic()
         with self._trainer.generating():
             if FIRST_PROCESS:
                 self._evaluate(step)
         self._trainer.accelerator.wait_for_everyone()
+        self._trainer.training_since += monotonic() - began  # evaluating is not training
 
     def _evaluate(self, step: int) -> None:
         folder = self._folder / FOLDER / f"step-{step:05d}"

@@ -1,9 +1,20 @@
 """Whether a method goes with its settings and with a confidence format; asked before any model is loaded."""
 
-from calibsft.errors import InputError
+from importlib.util import find_spec
+
+from calibsft.errors import InputError, unknown_name
 from calibsft.recipe import RlSettings
 from calibsft.responses.formats import Format
 from calibsft.rl.method import Method
+
+# Where training can be watched, and the package that each needs.
+WATCHERS = {
+    "tensorboard": "tensorboard",
+    "wandb": "wandb",
+    "trackio": "trackio",
+    "mlflow": "mlflow",
+    "swanlab": "swanlab",
+}
 
 
 def require_format(method: Method, confidence_format: Format) -> None:
@@ -22,3 +33,10 @@ def require_fitting(method: Method, settings: RlSettings) -> None:
             f"rl.keep_unanimous means nothing for {method.name}, which has no reward of its own for confidence;"
             " leave it out, or use coca, dcpo or redoubt"
         )
+    for name in settings.report_to:
+        if name not in WATCHERS:
+            unknown_name("name in rl.report_to", name, list(WATCHERS))
+        if find_spec(WATCHERS[name]) is None:
+            raise InputError(
+                f"rl.report_to {name} needs a package that is not installed: pip install {WATCHERS[name]}"
+            )

@@ -26,6 +26,7 @@ from calibsft.responses.parse import parse, replace_confidence
 from calibsft.rollouts.collect import QUESTIONS
 from calibsft.rollouts.prompts import prompt_ids
 from calibsft.sft.encode import Encoder, Example
+from calibsft.sft.head import logits_only_at
 
 GRADIENT = "gradient.json"
 KEYS = ("dataset", "question_id", "sample")
@@ -141,10 +142,13 @@ def _logprobs(model: PreTrainedModel, ways: Sequence[Example]) -> Tensor:
     mask_B_T = torch.zeros_like(ids_B_T)
     for row, way in zip(mask_B_T, ways, strict=True):
         row[: len(way)] = 1
-    counted_B_T = mask_B_T.clone()
-    for row, way in zip(counted_B_T, ways, strict=True):
-        row[: len(way.prompt) + way.confidence_at] = 0
-    logits_B_T_V = model(input_ids=ids_B_T, attention_mask=mask_B_T, use_cache=False).logits[:, :-1].float()
-    logprobs_B_T = logits_B_T_V.log_softmax(-1).gather(-1, ids_B_T[:, 1:, None]).squeeze(-1)
-    total: Tensor = (logprobs_B_T * counted_B_T[:, 1:]).sum(-1)
-    return total
+    # Position t predicts token t+1.
+    predicts_B_T = torch.zeros_like(mask_B_T, dtype=torch.bool)
+    for row, way in zip(predicts_B_T, ways, strict=True):
+        row[len(way.prompt) + way.confidence_at - 1 : len(way) - 1] = True
+    with logits_only_at(model.get_output_embeddings(), predicts_B_T):
+        logits_N_V = model(input_ids=ids_B_T, attention_mask=mask_B_T, use_cache=False).logits.float()
+    predicted_N = ids_B_T[predicts_B_T.roll(1, dims=1)]
+    logprobs_N = logits_N_V.log_softmax(-1).gather(-1, predicted_N[:, None]).squeeze(-1)
+    rows_N = predicts_B_T.nonzero()[:, 0]
+    return torch.zeros(len(ways), device=model.device).index_add(0, rows_N, logprobs_N)

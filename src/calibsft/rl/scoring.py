@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
+from calibsft.progress import warn
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import Parsed, parse
 from calibsft.rl.method import BoolArray, Group, TokenSet
@@ -71,6 +72,7 @@ class Scorer:
         self._tokenizer, self._end_ids, self._format = tokenizer, end_ids, confidence_format
         self._token_set, self._pool, self._leave_one_out = token_set, pool, leave_one_out
         self._pieces: dict[int, str] = {}
+        self._warned = False
 
     def score(
         self, questions: Sequence[TrainingQuestion], completions: Sequence[Sequence[Completion]]
@@ -90,6 +92,11 @@ class Scorer:
             graded = [Grade.UNPARSED_ANSWER if p.answer is None else next(grades) for p, _ in row]
             if Grade.UNPARSED_GOLD not in graded:
                 groups.append(self._group(question, row, graded))
+            elif not self._warned:
+                self._warned = True
+                warn(
+                    f"rl: the gold answer of question '{question.id}' cannot be read; such questions are left out (said once)"
+                )
         return groups
 
     def _read(self, completion: Completion) -> tuple[Parsed, Response]:

@@ -5,11 +5,13 @@ Resumable: checkpoints hold optimiser, scheduler, random states and the surplus 
 """
 
 import math
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from accelerate.utils import gather_object
 from datasets import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback
 from transformers.trainer_utils import set_seed
@@ -36,7 +38,10 @@ from calibsft.schema import Question
 from calibsft.training.adapters import with_adapters
 from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint, save_model
 from calibsft.training.journal import METRICS, Journal
-from calibsft.verify.pool import VerifierPool
+from calibsft.verify.pool import VerifierPool, available_processors
+
+WAIT_SECONDS = 7 * 24 * 3600
+HALF = 0.5
 
 
 def train_policy(
@@ -73,6 +78,7 @@ def train_policy(
     method = replace(method, divide_by_std=method.divide_by_std and not settings.mean_only)
     settings = with_defaults(settings, method)
     tokenizer = load_tokenizer(model_name)
+    arguments = training_arguments(settings, seed, folder, device, label)
     # The trainer moves the model to its own device, one per process.
     model = load_model(model_name, "cpu", "float32")
     longest = min(settings.max_prompt_tokens, (context_length(model) or settings.max_prompt_tokens + 1) - 1)
@@ -80,9 +86,9 @@ def train_policy(
     set_seed(seed)  # before adapters are initialised
     if settings.lora:
         model = with_adapters(model, settings.lora)
-    with VerifierPool() as pool:
+    with VerifierPool(max(1, available_processors() // int(os.environ.get("LOCAL_WORLD_SIZE", 1)))) as pool:
         policy = make_policy(model, tokenizer, confidence_format, method, settings, seed, pool)
-        trainer = make_trainer(policy, asked, method, settings, seed, folder, device)
+        trainer = make_trainer(policy, asked, method, settings, seed, arguments)
         if evaluation is not None and settings.eval_every:
             trainer.add_callback(
                 HeldOutEvaluation(trainer, evaluation, settings, confidence_format, seed, folder, label)
@@ -90,12 +96,15 @@ def train_policy(
         run(trainer, settings, folder, label)
     save_model(trainer, folder, model_card(model_name, method, settings, confidence_format, len(asked)))
     return {
+        "label": method.title,
         "method": method.title,
+        "start": model_name,
+        "calibrated": False,
         "steps": settings.steps,
         "updates": trainer.state.global_step,
         "generated_batches": trainer.sampler.batches,
         "questions": len(asked),
-        "tokens": policy.tokens,
+        "tokens": sum(gather_object([policy.tokens])),
         "device": str(trainer.args.device),
     }
 
@@ -134,11 +143,9 @@ def make_trainer(
     method: Method,
     settings: RlSettings,
     seed: int,
-    folder: Path,
-    device: str,
+    arguments: GRPOConfig,
 ) -> RlTrainer:
     """A trainer for this process's share of the questions and of each step's groups."""
-    arguments = training_arguments(settings, seed, folder, device)
     sampler = GroupSampler(
         QuestionPlan(asked, seed, arguments.process_index, arguments.world_size),
         policy.produce,
@@ -162,13 +169,15 @@ def make_trainer(
     return trainer
 
 
-def training_arguments(settings: RlSettings, seed: int, folder: Path, device: str) -> GRPOConfig:
+def training_arguments(settings: RlSettings, seed: int, folder: Path, device: str, label: str) -> GRPOConfig:
     """TRL's configuration for settings whose defaults are filled in."""
     assert settings.steps is not None and settings.kl is not None
     on_cpu = pick_device(device).type == "cpu"
-    micro = min(settings.micro_batch_size, settings.questions // settings.updates * settings.group_size)
+    rows = settings.questions // settings.updates * settings.group_size
+    micro, accumulation = micro_batches(rows, settings, int(os.environ.get("WORLD_SIZE", 1)))
     arguments = GRPOConfig(
         output_dir=str(folder / CHECKPOINTS),
+        run_name=label,
         max_steps=settings.steps * settings.updates,
         per_device_train_batch_size=micro,
         num_generations=settings.group_size,
@@ -190,6 +199,8 @@ def training_arguments(settings: RlSettings, seed: int, folder: Path, device: st
         delta=settings.dual_clip,
         beta=settings.kl,
         use_bias_correction_kl=False,
+        # The policy samples without dropout, and the ratio compares with that.
+        disable_dropout=True,
         temperature=1.0,
         logging_steps=settings.updates,
         logging_nan_inf_filter=False,
@@ -207,20 +218,26 @@ def training_arguments(settings: RlSettings, seed: int, folder: Path, device: st
         gradient_checkpointing=settings.gradient_checkpointing,
         dataloader_pin_memory=False,
         ignore_data_skip=True,
+        # One process may sample for long, or evaluate alone, while the others wait.
+        ddp_timeout=WAIT_SECONDS,
     )
-    rows = settings.questions // settings.updates * settings.group_size
-    arguments.gradient_accumulation_steps = accumulation_steps(rows, micro, arguments.world_size, settings)
+    if arguments.n_gpu > 1:
+        raise InputError(
+            f"{arguments.n_gpu} GPUs in one process: start with 'accelerate launch -m calibsft rl …', one process per GPU"
+        )
+    arguments.gradient_accumulation_steps = accumulation
     return arguments
 
 
-def accumulation_steps(rows: int, micro: int, world_size: int, settings: RlSettings) -> int:
-    """Micro-batches per update and process, or an error when a step cannot be shared evenly."""
-    if settings.questions % (settings.updates * world_size) or rows % (micro * world_size):
+def micro_batches(rows: int, settings: RlSettings, processes: int) -> tuple[int, int]:
+    """Size and number of the micro-batches of one update on one process, or an error when they come out uneven."""
+    micro = min(settings.micro_batch_size, max(rows // processes, 1))
+    if settings.questions % (settings.updates * processes) or rows % (micro * processes):
         raise InputError(
             f"rl.questions {settings.questions} in {settings.updates} updates of micro-batches of {micro} cannot be shared"
-            f" evenly by {world_size} processes; change rl.questions or rl.micro_batch_size"
+            f" evenly by {processes} processes; change rl.questions or rl.micro_batch_size"
         )
-    return rows // (micro * world_size)
+    return micro, rows // (micro * processes)
 
 
 def run(trainer: RlTrainer, settings: RlSettings, folder: Path, label: str) -> None:
@@ -243,9 +260,12 @@ class _Note:
         self._warned = False
 
     def __call__(self, logs: dict[str, float]) -> str:
-        if not math.isfinite(logs["loss"]):
-            raise InputError("the loss is no longer a finite number; lower rl.learning_rate and start again")
-        if logs["top1"] > COLLAPSED_ABOVE and not self._warned and FIRST_PROCESS:
+        if not (math.isfinite(logs["loss"]) and math.isfinite(logs.get("grad_norm", 0.0))):
+            raise InputError(
+                "loss or gradient are no longer finite numbers; lower rl.learning_rate and start again with --fresh"
+            )
+        # Unreadable confidences count as 0 in Top-1, and are another matter.
+        if logs["top1"] > COLLAPSED_ABOVE and logs["malformed"] < HALF and not self._warned and FIRST_PROCESS:
             self._warned = True
             warn(
                 f"rl: {logs['top1']:.0%} of the responses state the same confidence; RL learns from sampled values only,"

@@ -47,12 +47,16 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        if self.is_fsdp_enabled:
+            raise InputError(
+                "rl cannot sample from a model that FSDP has cut; use DDP or DeepSpeed in accelerate's config"
+            )
         if "ref" in getattr(self.model, "peft_config", {}):
             # TRL's copy of a fresh adapter, which does nothing; without any adapter the model is its start.
             self.model.delete_adapter("ref")
         self.method, self.settings, self.policy, self.sampler = method, settings, policy, sampler
         self._micro_batches: deque[dict[str, Tensor]] = deque()
-        self._training_since = monotonic()
+        self.training_since = monotonic()
 
     def get_train_dataloader(self) -> DataLoader[Any]:
         """One empty turn per micro-batch, for every process the same: what it trains on is decided when it comes."""
@@ -69,14 +73,17 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
         with self.generating():
             step = self.sampler.next_step()
         self._report(step)
-        self._training_since = monotonic()
+        self.training_since = monotonic()
         rows = [row for group in step.kept for row in rows_of(group, self.method, self.settings)]
         return [batch for part in cut(rows, self.settings.updates) for batch in self._update(part)]
 
     @contextmanager
     def generating(self) -> Iterator[None]:
         """Inside, the policy samples from the current weights."""
-        with unwrap_model_for_generation(self.model_wrapped, self.accelerator) as model:
+        again = self.args.gradient_checkpointing_kwargs
+        with unwrap_model_for_generation(
+            self.model_wrapped, self.accelerator, gradient_checkpointing_kwargs=again
+        ) as model:
             self.policy.use(model.eval())
             try:
                 yield
@@ -123,10 +130,12 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
     def _report(self, step: Step) -> None:
         groups = gather_object([seen(group, self.method, self.settings) for group in step.generated])
         counted = gather_object([(step.batches, len(step.generated), len(step.kept), self.sampler.batches)])
-        batches, generated, kept, total = (sum(part) for part in zip(*counted, strict=True))
+        batches, generated, kept, total = zip(*counted, strict=True)
         self._note(step_metrics(groups) | self.policy.take_times())
-        self._note({"batches": batches, "generated_groups": generated, "kept_groups": kept})
-        self._note({"generated_batches": total, "updates": self.state.global_step + self.settings.updates})
+        self._note({"generated_groups": sum(generated), "kept_groups": sum(kept)})
+        # Processes generate side by side, so that a batch is one round of all of them.
+        self._note({"batches": max(batches), "generated_batches": max(total)})
+        self._note({"updates": self.state.global_step + self.settings.updates})
 
     def _note(self, figures: dict[str, float]) -> None:
         """Hand figures to TRL's own log of this step."""
@@ -135,7 +144,7 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         if "loss" in logs:  # once per rollout step, after its last update
-            self._note({"seconds/train": monotonic() - self._training_since})
+            self._note({"seconds/train": monotonic() - self.training_since})
         super().log(logs, start_time)
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:

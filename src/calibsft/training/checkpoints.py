@@ -22,6 +22,7 @@ from calibsft.progress import FIRST_PROCESS, say
 OPTIMIZER_FILE, RANDOM_FILE = "optimizer.safetensors", "random.safetensors"
 COMPLETE_MARK = "complete"
 CHECKPOINTS, MODEL = "checkpoints", "model"
+TENSORBOARD = "tensorboard"
 
 
 class PickleFreeTrainer(Trainer):  # type: ignore[misc]
@@ -108,4 +109,7 @@ def save_model(trainer: PickleFreeTrainer, folder: Path, card: str) -> None:
     write_text(partial / "README.md", card)
     shutil.rmtree(folder / MODEL, ignore_errors=True)
     partial.rename(folder / MODEL)
+    if (folder / CHECKPOINTS / "runs").is_dir():  # where TensorBoard's events go
+        shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)
+        shutil.move(folder / CHECKPOINTS / "runs", folder / TENSORBOARD)
     shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)

@@ -43,7 +43,7 @@ class VerifierPool:
             raise InputError(
                 f"the limits of a verifier pool must be positive: seconds {seconds}, memory_mb {memory_mb}"
             )
-        self._size = workers or _available_processors()
+        self._size = workers or available_processors()
         self._seconds, self._memory_mb = seconds, memory_mb
         self._disown()
 
@@ -168,5 +168,5 @@ def find_grader(kind: str) -> Grader:
     return GRADERS[kind] if kind in GRADERS else unknown_name("grader", kind, list(GRADERS))
 
 
-def _available_processors() -> int:
+def available_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
