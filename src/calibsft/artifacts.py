@@ -213,8 +213,11 @@ class StageFolder:
         return old
 
     def _has_work(self) -> bool:
-        """Whether there is more than the settings, or what a kill while writing them left."""
-        return any(entry.name not in {SETTINGS, SETTINGS + TEMPORARY} for entry in self.path.iterdir())
+        """Whether there is more than the settings, or what a kill while writing them left, or empty files."""
+        return any(
+            file.is_file() and file.stat().st_size > 0 and file.name not in {SETTINGS, SETTINGS + TEMPORARY}
+            for file in self.path.rglob("*")
+        )
 
     def perform(self, work: Callable[[Path], dict[str, Any]], fresh: bool) -> None:
         """Let `work` fill the folder, unless an earlier run has completed it.

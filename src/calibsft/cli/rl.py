@@ -69,7 +69,7 @@ def rl(
     if bool(settings.eval_every) != bool(names):
         raise InputError(
             "eval_every needs benchmarks to evaluate on, and benchmarks eval_every; give both, as in"
-            " --set eval_every=20 --benchmarks gsm8k"
+            " --set eval_every=20 --benchmarks multiply-1"
         )
     sampled = {key: getattr(settings, key) for key in ("max_new_tokens", "max_rows", "stop")}
     evaluation = validated(EvalSettings, {"benchmarks": names, **sampled}, "eval")

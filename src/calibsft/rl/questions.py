@@ -11,6 +11,7 @@ from pathlib import Path
 import polars as pl
 from transformers import PreTrainedTokenizerBase
 
+from calibsft.artifacts import shards
 from calibsft.benchmarks.files import load_questions
 from calibsft.errors import InputError
 from calibsft.progress import say, warn
@@ -72,7 +73,9 @@ def _rates_of_file(path: Path, questions: Sequence[Question]) -> SuccessRates:
     frame = read_table(path)
     if SUCCESS_RATE not in frame.columns:
         return {}
-    rates = frame[SUCCESS_RATE].cast(pl.Float64, strict=False)
+    given = frame[SUCCESS_RATE]
+    rates = pl.Series([None] * len(frame), dtype=pl.Float64) if given.dtype.is_nested() else given
+    rates = rates.cast(pl.Float64, strict=False)
     wrong = rates.is_null() | ~rates.is_between(0, 1)
     if wrong.any():
         row = int(wrong.arg_true()[0]) + 1
@@ -85,8 +88,11 @@ def _rates_of_file(path: Path, questions: Sequence[Question]) -> SuccessRates:
 
 def success_rates(verdicts: Path) -> SuccessRates:
     """How often each question was solved in a folder of verdicts; ungraded responses do not count."""
+    files = shards(verdicts)
+    if not files or "correct" not in pl.read_parquet_schema(files[0]):
+        raise InputError(f"{verdicts}: no verdicts there; give the folder that calibsft verify wrote")
     counts = (
-        pl.scan_parquet(verdicts / "part-*.parquet")
+        pl.scan_parquet(files)
         .drop_nulls("correct")
         .group_by("dataset", "question_id")
         .agg(pl.col("correct").sum(), pl.len())

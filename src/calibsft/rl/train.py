@@ -102,7 +102,7 @@ def train_policy(
         "calibrated": False,
         "steps": settings.steps,
         "updates": trainer.state.global_step,
-        "generated_batches": trainer.sampler.batches,
+        "generated_batches": max(gather_object([trainer.sampler.batches])),
         "questions": len(asked),
         "tokens": sum(gather_object([policy.tokens])),
         "device": str(trainer.args.device),

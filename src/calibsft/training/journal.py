@@ -44,6 +44,7 @@ class Journal(TrainerCallback):  # type: ignore[misc]
     ) -> None:
         if not state.is_world_process_zero or logs is None or "loss" not in logs:
             return
+        logs = {name: value for name, value in logs.items() if name != "epoch"}  # starts anew when resumed
         note = self._note(logs)  # may refuse the step, which must not be written then
         with self._path.open("a", encoding="utf-8") as out:
             out.write(json.dumps({"step": state.global_step // self._updates, **logs}) + "\n")
