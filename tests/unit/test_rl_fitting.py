@@ -23,7 +23,7 @@ def test_one_name_of_a_watcher_is_enough() -> None:
 def test_a_watcher_that_does_not_exist_or_is_not_installed_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(InputError, match="unknown name in rl.report_to 'wanbd'; did you mean 'wandb'"):
+    with pytest.raises(InputError, match=r"unknown name in rl\.report_to 'wanbd'; did you mean 'wandb'"):
         require_fitting(METHODS["rlcr"], RlSettings(report_to="wanbd"))
     monkeypatch.setattr(fitting, "find_spec", lambda _: None)
     with pytest.raises(InputError, match="not installed: pip install tensorboard"):
