@@ -79,7 +79,7 @@ def hostile_run(text: str) -> RunSummary:
         {"step": [1, 2], "distinct_values": [2.0, 3.0], "confidence_entropy": [1.0, 1.5], **scores}
     )
     evals = pl.DataFrame({"step": [1, 2], "split": ["id", text], **scores})
-    shares = pl.DataFrame({"confidence": [0.9], "response_share": [1.0], "gradient_share": [1.0]})
+    shares = pl.DataFrame({"confidence": [0.9], "probability": [1.0], "gradient_share": [1.0]})
     return RunSummary(
         name=text,
         models=(ModelResult(text, rows), ModelResult("plain", rows)),
@@ -89,7 +89,7 @@ def hostile_run(text: str) -> RunSummary:
         recipe_yaml=f"name: {text}\nlast: line\n",
         command=f"calibsft run {text}",
         training=(TrainingRun(**names, steps=steps, evals=evals),),
-        gradients=(GradientShare(**names, responses=8, grid=101, values=shares),),
+        gradients=(GradientShare(text, 8, shares),),
     )
 
 
