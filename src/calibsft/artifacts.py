@@ -31,6 +31,8 @@ from calibsft.schema import SCHEMA_VERSION
 MANIFEST = "manifest.json"
 SETTINGS = "recipe.resolved.yaml"
 TEMPORARY = ".partial"
+# What trainings leave beside their model: the journal of steps, evaluations on the way; and of a start, its gradient.
+JOURNAL, EVALS, GRADIENT = "metrics.jsonl", "evals.jsonl", "gradient.json"
 ENDS = 1 << 20
 
 
@@ -278,7 +280,7 @@ class StageFolder:
         """Data counts towards the content; settings and logs of the work do not."""
         return (
             file.is_file()
-            and file.name not in {SETTINGS, MANIFEST, "metrics.jsonl"}
+            and file.name not in {SETTINGS, MANIFEST, JOURNAL}
             and "checkpoints" not in file.relative_to(self.path).parts
         )
 

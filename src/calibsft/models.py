@@ -34,6 +34,14 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+def require_one_gpu(gpus: int, command: str) -> None:
+    """Refuse to train in one process that sees several GPUs."""
+    if gpus > 1:
+        raise InputError(
+            f"{gpus} GPUs in one process: start with 'accelerate launch -m calibsft {command} …', one process per GPU"
+        )
+
+
 def pick_dtype(name: str, device: torch.device) -> torch.dtype:
     """float32 on a CPU, where narrower types are slower; bfloat16 elsewhere, unless one is named."""
     if name == "auto":

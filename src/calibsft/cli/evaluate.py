@@ -14,6 +14,7 @@ from calibsft.cli.options import (
     Fresh,
     Out,
     Seed,
+    listed,
     perform,
     print_scores,
 )
@@ -46,7 +47,7 @@ def evaluate(
     from calibsft.recipe import EvalSettings, validated
     from calibsft.responses.formats import get_format
 
-    names = tuple(name.strip() for name in benchmarks.split(",") if name.strip())
+    names = listed(benchmarks)
     data = {
         "benchmarks": names,
         "samples": samples,

@@ -16,6 +16,14 @@ Set = Annotated[
         "--set", metavar="KEY=VALUE", help="Override a recipe key, e.g. --set rollout.samples=8. Repeatable."
     ),
 ]
+TrainingSet = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a training setting, e.g. --set steps=50 --set lora.rank=16. Repeatable.",
+    ),
+]
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Start over what was made under other settings, instead of refusing.")
 ]
@@ -44,6 +52,11 @@ def perform(
 ) -> None:
     """Do one stage in `out` unless it is done there already."""
     StageFolder(out, name, settings, inputs).perform(work, fresh)
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The names in a comma-separated list."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def print_scores(scores: dict[str, Any], as_json: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from calibsft.artifacts import file_hash, model_inputs, read_manifest
-from calibsft.cli.options import Device, FormatName, Fresh, Out, Seed, perform
+from calibsft.cli.options import Device, FormatName, Fresh, Out, Seed, TrainingSet, listed, perform
 from calibsft.errors import InputError
 from calibsft.progress import FIRST_PROCESS
 
@@ -30,14 +30,7 @@ def rl(
             help="Folder that `calibsft verify` wrote: gives success rates, so that solved questions are left out.",
         ),
     ] = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Override a training setting, e.g. --set steps=50 --set lora.rank=16. Repeatable.",
-        ),
-    ] = None,
+    overrides: TrainingSet = None,
     benchmarks: Annotated[
         str, typer.Option("--benchmarks", help="Comma-separated; evaluated every --set eval_every=N steps.")
     ] = "",
@@ -63,7 +56,7 @@ def rl(
     settings = validated(RlSettings, parse_overrides(overrides or []), "rl")
     require_format(chosen, confidence_format)
     require_fitting(chosen, settings)
-    names = tuple(name.strip() for name in benchmarks.split(",") if name.strip())
+    names = listed(benchmarks)
     for name in names:
         get_benchmark(name)
     if bool(settings.eval_every) != bool(names):

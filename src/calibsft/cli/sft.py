@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from calibsft.artifacts import file_hash, model_inputs
-from calibsft.cli.options import Device, FormatName, Fresh, Out, Seed, perform
+from calibsft.cli.options import Device, FormatName, Fresh, Out, Seed, TrainingSet, perform
 from calibsft.errors import InputError
 from calibsft.progress import FIRST_PROCESS
 
@@ -15,14 +15,7 @@ def sft(
     model: Annotated[str, typer.Option("--model", help="Checkpoint folder or Hub id to fine-tune.")],
     data: Annotated[Path, typer.Option("--data", help="sft.parquet from `calibsft build`, or its folder.")],
     out: Out,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Override a training setting, e.g. --set steps=50 --set lora.rank=16. Repeatable.",
-        ),
-    ] = None,
+    overrides: TrainingSet = None,
     format: FormatName = "probability",
     seed: Seed = 0,
     device: Device = "auto",

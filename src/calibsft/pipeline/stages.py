@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from calibsft.artifacts import GRADIENT, write_json
 from calibsft.errors import InputError
 from calibsft.pipeline.chain import Chain
 from calibsft.progress import Progress, say, warn
@@ -160,9 +161,8 @@ def evaluate(run: Run, chain: Chain, folder: Path) -> Facts:
 
 
 def measure_prior(run: Run, chain: Chain, folder: Path) -> Facts:
-    from calibsft.artifacts import write_json
     from calibsft.models import load_model, load_tokenizer
-    from calibsft.rl.prior_gradient import GRADIENT, gradient_shares, read_contexts
+    from calibsft.rl.prior_gradient import gradient_shares, read_contexts
 
     recipe, name = run.recipe, run.model(chain)
     assert recipe.prior.contexts is not None

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import polars as pl
 import yaml
 
-from calibsft.artifacts import MANIFEST, SETTINGS, read_manifest
+from calibsft.artifacts import GRADIENT, MANIFEST, SETTINGS, read_manifest
 from calibsft.errors import InputError
 from calibsft.evaluation import ROWS, read_metrics
 from calibsft.metrics import MEAN_OVER_DATASETS
@@ -26,7 +26,7 @@ from calibsft.report.summary import (
     TrainingRun,
 )
 from calibsft.report.tables import seeds_table
-from calibsft.report.training import GRADIENT, is_rl_stage, read_gradient, read_training
+from calibsft.report.training import is_rl_stage, read_gradient, read_training
 from calibsft.responses.formats import FORMATS
 from calibsft.targets.build import SUMMARY
 

@@ -9,12 +9,10 @@ from typing import Any
 
 import polars as pl
 
+from calibsft.artifacts import EVALS, GRADIENT, JOURNAL
 from calibsft.errors import InputError
 from calibsft.report.summary import GradientShare, TrainingRun
 
-JOURNAL = "metrics.jsonl"
-EVALUATIONS = "evals.jsonl"
-GRADIENT = "gradient.json"
 SCORES = ("pass@1", "auroc", "brier", "ece")
 SAMPLED = ("distinct_values", "confidence_entropy")
 RL_KEYS = ("label", "method", "start", "calibrated")
@@ -32,7 +30,7 @@ def read_training(folder: Path, manifest: dict[str, Any]) -> TrainingRun | None:
         return None
     evaluated = [
         {"step": row["step"], "split": split, **metrics}
-        for row in _lines(folder / EVALUATIONS)
+        for row in _lines(folder / EVALS)
         for split, metrics in row["splits"].items()
     ]
     evals = _frame(evaluated, {"step": pl.Int64, "split": pl.String}, SCORES) if evaluated else None

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from transformers import TrainerCallback
 
-from calibsft.artifacts import write_text
+from calibsft.artifacts import EVALS, write_text
 from calibsft.evaluation import evaluate_with, read_metrics
 from calibsft.progress import FIRST_PROCESS
 from calibsft.recipe import EvalSettings, RlSettings
 from calibsft.responses.formats import Format
-from calibsft.rollouts.collect import Collector
-from calibsft.rollouts.engine import Sampling
+from calibsft.rollouts.load import make_collector
 
 if TYPE_CHECKING:
     from calibsft.rl.trainer import RlTrainer
 
-EVALS, FOLDER = "evals.jsonl", "evals"
+FOLDER = "evals"
 
 
 class HeldOutEvaluation(TrainerCallback):  # type: ignore[misc]
@@ -42,19 +41,7 @@ class HeldOutEvaluation(TrainerCallback):  # type: ignore[misc]
         self._trainer, self._settings, self._folder, self._label = trainer, settings, folder, label
         self._every = settings.eval_every * settings.updates
         self._evaluation = evaluation.model_copy(update={"limit": settings.eval_questions})
-        engine = trainer.policy.engine
-        sampling = Sampling(
-            evaluation.temperature, evaluation.top_p, evaluation.max_new_tokens, evaluation.stop
-        )
-        self._collector = Collector(
-            engine,
-            engine.tokenizer,
-            confidence_format,
-            sampling,
-            seed,
-            engine.context,
-            str(engine.model.device),
-        )
+        self._collector = make_collector(trainer.policy.engine, confidence_format, evaluation, seed)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.global_step % self._every:

@@ -7,14 +7,8 @@ from calibsft.recipe import RlSettings
 from calibsft.responses.formats import Format
 from calibsft.rl.method import Method
 
-# Where training can be watched, and the package that each needs.
-WATCHERS = {
-    "tensorboard": "tensorboard",
-    "wandb": "wandb",
-    "trackio": "trackio",
-    "mlflow": "mlflow",
-    "swanlab": "swanlab",
-}
+# Where training can be watched; each is the name of its package too.
+WATCHERS = ("tensorboard", "wandb", "trackio", "mlflow", "swanlab")
 
 
 def require_format(method: Method, confidence_format: Format) -> None:
@@ -36,7 +30,5 @@ def require_fitting(method: Method, settings: RlSettings) -> None:
     for name in settings.report_to:
         if name not in WATCHERS:
             unknown_name("name in rl.report_to", name, list(WATCHERS))
-        if find_spec(WATCHERS[name]) is None:
-            raise InputError(
-                f"rl.report_to {name} needs a package that is not installed: pip install {WATCHERS[name]}"
-            )
+        if find_spec(name) is None:
+            raise InputError(f"rl.report_to {name} needs a package that is not installed: pip install {name}")

@@ -28,7 +28,6 @@ from calibsft.rollouts.prompts import prompt_ids
 from calibsft.sft.encode import Encoder, Example
 from calibsft.sft.head import logits_only_at
 
-GRADIENT = "gradient.json"
 KEYS = ("dataset", "question_id", "sample")
 ROWS_AT_ONCE = 512
 

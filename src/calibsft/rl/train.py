@@ -17,12 +17,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallba
 from transformers.trainer_utils import set_seed
 from trl import GRPOConfig
 
+from calibsft.artifacts import JOURNAL
 from calibsft.errors import InputError
-from calibsft.models import context_length, load_model, load_tokenizer, pick_device
+from calibsft.models import context_length, load_model, load_tokenizer, pick_device, require_one_gpu
 from calibsft.progress import FIRST_PROCESS, Progress, warn
 from calibsft.recipe import EvalSettings, RlSettings
 from calibsft.responses.formats import Format
-from calibsft.rl.card import model_card
+from calibsft.rl.card import rl_card
 from calibsft.rl.dynamics import COLLAPSED_ABOVE
 from calibsft.rl.evaluations import HeldOutEvaluation
 from calibsft.rl.fitting import require_fitting, require_format
@@ -37,11 +38,11 @@ from calibsft.rollouts.engine_transformers import TransformersEngine
 from calibsft.schema import Question
 from calibsft.training.adapters import with_adapters
 from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint, save_model
-from calibsft.training.journal import METRICS, Journal
+from calibsft.training.journal import Journal
 from calibsft.verify.pool import VerifierPool, available_processors
 
 WAIT_SECONDS = 7 * 24 * 3600
-HALF = 0.5
+MOSTLY_MALFORMED = 0.5
 
 
 def train_policy(
@@ -94,12 +95,9 @@ def train_policy(
                 HeldOutEvaluation(trainer, evaluation, settings, confidence_format, seed, folder, label)
             )
         run(trainer, settings, folder, label)
-    save_model(trainer, folder, model_card(model_name, method, settings, confidence_format, len(asked)))
+    save_model(trainer, folder, rl_card(model_name, method, settings, confidence_format, len(asked)))
     return {
-        "label": method.title,
         "method": method.title,
-        "start": model_name,
-        "calibrated": False,
         "steps": settings.steps,
         "updates": trainer.state.global_step,
         "generated_batches": max(gather_object([trainer.sampler.batches])),
@@ -221,10 +219,7 @@ def training_arguments(settings: RlSettings, seed: int, folder: Path, device: st
         # One process may sample for long, or evaluate alone, while the others wait.
         ddp_timeout=WAIT_SECONDS,
     )
-    if arguments.n_gpu > 1:
-        raise InputError(
-            f"{arguments.n_gpu} GPUs in one process: start with 'accelerate launch -m calibsft rl …', one process per GPU"
-        )
+    require_one_gpu(arguments.n_gpu, "rl")
     arguments.gradient_accumulation_steps = accumulation
     return arguments
 
@@ -249,7 +244,7 @@ def run(trainer: RlTrainer, settings: RlSettings, folder: Path, label: str) -> N
         trainer.load_sampling(checkpoint)
     with Progress(label, settings.steps, "steps", done) as progress:
         note = _Note()
-        trainer.add_callback(Journal(folder / METRICS, done, progress, note, settings.updates))
+        trainer.add_callback(Journal(folder / JOURNAL, done, progress, note, settings.updates))
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
 
 
@@ -265,7 +260,12 @@ class _Note:
                 "loss or gradient are no longer finite numbers; lower rl.learning_rate and start again with --fresh"
             )
         # Unreadable confidences count as 0 in Top-1, and are another matter.
-        if logs["top1"] > COLLAPSED_ABOVE and logs["malformed"] < HALF and not self._warned and FIRST_PROCESS:
+        if (
+            logs["top1"] > COLLAPSED_ABOVE
+            and logs["malformed"] < MOSTLY_MALFORMED
+            and not self._warned
+            and FIRST_PROCESS
+        ):
             self._warned = True
             warn(
                 f"rl: {logs['top1']:.0%} of the responses state the same confidence; RL learns from sampled values only,"

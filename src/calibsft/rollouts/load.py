@@ -20,5 +20,16 @@ def load_collector(
     tokenizer = load_tokenizer(model_name)
     model = load_model(model_name, device, dtype)
     engine = TransformersEngine(model, tokenizer, settings.max_rows)
+    return make_collector(engine, confidence_format, settings, seed)
+
+
+def make_collector(
+    engine: TransformersEngine,
+    confidence_format: Format,
+    settings: RolloutSettings | EvalSettings,
+    seed: int,
+) -> Collector:
+    """A collector for an engine that is there already."""
     sampling = Sampling(settings.temperature, settings.top_p, settings.max_new_tokens, settings.stop)
-    return Collector(engine, tokenizer, confidence_format, sampling, seed, engine.context, str(model.device))
+    device = str(engine.model.device)
+    return Collector(engine, engine.tokenizer, confidence_format, sampling, seed, engine.context, device)

@@ -7,20 +7,21 @@ import polars as pl
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, TrainingArguments
 from transformers.trainer_utils import set_seed
 
+from calibsft.artifacts import JOURNAL
 from calibsft.errors import InputError
-from calibsft.models import context_length, load_model, load_tokenizer, pick_device
+from calibsft.models import context_length, load_model, load_tokenizer, pick_device, require_one_gpu
 from calibsft.progress import Progress, warn
 from calibsft.recipe import SftSettings
 from calibsft.responses.formats import Format
 from calibsft.rollouts.prompts import prompt_ids
 from calibsft.sft.batches import PlannedExamples, collate, training_order
-from calibsft.sft.card import model_card
+from calibsft.sft.card import sft_card
 from calibsft.sft.encode import Encoder, Example
 from calibsft.sft.trainer import CalibSftTrainer
 from calibsft.tables import boolean_column, read_table
 from calibsft.training.adapters import with_adapters
 from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint, save_model
-from calibsft.training.journal import METRICS, Journal
+from calibsft.training.journal import Journal
 
 COLUMNS = ("question_id", "question", "response", "correct")
 
@@ -55,13 +56,13 @@ def fine_tune(
     trainer = make_trainer(model, tokenizer, PlannedExamples(examples, order), settings, seed, folder, device)
     checkpoint = latest_checkpoint(folder / CHECKPOINTS)
     with Progress("sft", settings.steps, "steps", checkpoint_step(checkpoint)) as progress:
-        trainer.add_callback(Journal(folder / METRICS, checkpoint_step(checkpoint), progress, _note))
+        trainer.add_callback(Journal(folder / JOURNAL, checkpoint_step(checkpoint), progress, _note))
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     history = [entry for entry in trainer.state.log_history if "loss" in entry]
     save_model(
         trainer,
         folder,
-        model_card(model_name, settings, confidence_format, len(rows), history[-1]["loss"]),
+        sft_card(model_name, settings, confidence_format, len(rows), history[-1]["loss"]),
     )
     tokens = sum(len(examples[row]) for row in order)
     return {
@@ -170,10 +171,7 @@ def make_trainer(
 
 def accumulation_steps(settings: SftSettings, world_size: int, gpus: int) -> int:
     """Micro-batches per step and device, or an error when the batch cannot be cut evenly."""
-    if gpus > 1:
-        raise InputError(
-            f"{gpus} GPUs in one process: start with 'accelerate launch -m calibsft sft …', one process per GPU"
-        )
+    require_one_gpu(gpus, "sft")
     at_once = min(settings.micro_batch_size, settings.batch_size) * world_size
     if settings.batch_size % at_once:
         raise InputError(

@@ -11,8 +11,6 @@ from calibsft.artifacts import write_text
 from calibsft.progress import FIRST_PROCESS, Progress
 from calibsft.training.checkpoints import COMPLETE_MARK
 
-METRICS = "metrics.jsonl"
-
 
 class Journal(TrainerCallback):  # type: ignore[misc]
     """Writes metrics.jsonl and the progress line, and marks checkpoints that are whole.
