@@ -368,6 +368,11 @@ def logs(**changes: float) -> dict[str, float]:
     } | changes
 
 
+def test_unreadable_confidences_are_not_called_a_collapse(capsys: pytest.CaptureFixture[str]) -> None:
+    _Note()(logs(top1=0.95, malformed=0.95))
+    assert capsys.readouterr().err == ""
+
+
 def test_a_collapse_of_confidence_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
     note = _Note()
     for top1 in (0.5, 0.9, 0.91, 0.99):
