@@ -17,13 +17,18 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, and what counts as right."""
+    """What is asked, and what counts as right; `tolerance` is the absolute error that a number may have."""
 
     id: str
     text: str
     gold: str | tuple[str, ...]
     grader: str
     dataset: str
+    tolerance: str = ""
+
+    @property
+    def golds(self) -> tuple[str, ...]:
+        return (self.gold,) if isinstance(self.gold, str) else self.gold
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,7 @@ class Rollout:
 
 
 class Grade(StrEnum):
-    """What a grader says of an answer. Only `unparsed_gold` leaves the response unscored."""
+    """What a grader says of an answer. Whatever is scored and not `correct` counts as wrong."""
 
     CORRECT = "correct"
     INCORRECT = "incorrect"
@@ -56,6 +61,12 @@ class Grade(StrEnum):
     TIMEOUT = "timeout"
     TOO_LARGE = "too_large"
     ERROR = "error"
+    UNJUDGED = "unjudged"  # the judge model gave no readable verdict
+
+    @property
+    def scored(self) -> bool:
+        """Whether this says anything about the answer, rather than about the gold or the judge."""
+        return self not in (Grade.UNPARSED_GOLD, Grade.UNJUDGED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ def rollout_folder(folder: Path) -> Path:
         "question": ["57*77", "9"],
         "gold": [["4389", "4,389"], ["9"]],
         "grader": ["exact", "math"],
+        "tolerance": ["", "0.1"],
     }
     pl.DataFrame(columns).write_parquet(folder / "questions.parquet")
     return folder
@@ -92,7 +93,7 @@ def test_a_rollout_folder_holds_questions_of_several_datasets_with_their_aliases
     questions, rates = read_questions(rollout_folder(tmp_path / "rollouts"))
     assert questions == [
         Question("a", "57*77", ("4389", "4,389"), "exact", "d"),
-        Question("a", "9", ("9",), "math", "e"),
+        Question("a", "9", ("9",), "math", "e", "0.1"),
     ]
     assert rates == {}
 

@@ -36,6 +36,7 @@ class TrainingQuestion:
     kind: str
     prompt_ids: tuple[int, ...]
     success_rate: float | None
+    tolerance: str = ""
 
 
 def read_questions(data: Path, verdicts: Path | None = None) -> tuple[list[Question], SuccessRates]:
@@ -64,9 +65,9 @@ def _questions_of_rollouts(folder: Path) -> list[Question]:
         raise InputError(
             f"{folder}: no {QUESTIONS} there; give the folder that calibsft rollout wrote, or a file of questions"
         )
-    columns = ("question_id", "question", "gold", "grader", "dataset")
+    columns = ("question_id", "question", "gold", "grader", "dataset", "tolerance")
     rows = pl.read_parquet(path).select(columns).iter_rows()
-    return [Question(id_, text, tuple(gold), kind, dataset) for id_, text, gold, kind, dataset in rows]
+    return [Question(id_, text, tuple(gold), *rest) for id_, text, gold, *rest in rows]
 
 
 def _rates_of_file(path: Path, questions: Sequence[Question]) -> SuccessRates:
@@ -146,12 +147,12 @@ def _with_prompt(
     tokenizer: PreTrainedTokenizerBase,
     confidence_format: Format,
 ) -> TrainingQuestion:
-    golds = (question.gold,) if isinstance(question.gold, str) else question.gold
     return TrainingQuestion(
         question.dataset,
         question.id,
-        golds,
+        question.golds,
         question.grader,
         prompt_ids(tokenizer, question.text, confidence_format),
         rates.get((question.dataset, question.id)),
+        question.tolerance,
     )

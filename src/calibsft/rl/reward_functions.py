@@ -125,7 +125,7 @@ def _column(name: str, columns: dict[str, Any], size: int, meaning: str) -> Sequ
 
 def _reward(method: Method, parsed: Parsed, grade: Grade, success_rate: float | None) -> float | None:
     """The reward of one response, which for these methods does not depend on the others of its group."""
-    if grade is Grade.UNPARSED_GOLD:
+    if not grade.scored:
         return None
     confidence = np.nan if parsed.confidence is None else parsed.confidence
     correct = grade is Grade.CORRECT

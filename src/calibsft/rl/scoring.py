@@ -19,8 +19,8 @@ from calibsft.rl.token_sets import confidence_tokens
 from calibsft.rollouts.engine import Completion, FloatArray
 from calibsft.rollouts.read import text_offsets, value_entropy
 from calibsft.schema import Grade
+from calibsft.verify.grader import GradeItem
 from calibsft.verify.pool import VerifierPool
-from calibsft.verify.worker import GradeItem
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +80,7 @@ class Scorer:
         """One group per question; a question whose gold answer cannot be read gives none."""
         read = [[self._read(completion) for completion in row] for row in completions]
         items = [
-            GradeItem(question.kind, question.golds, parsed.answer)
+            GradeItem(question.kind, question.golds, parsed.answer, question.tolerance)
             for question, row in zip(questions, read, strict=True)
             for parsed, _ in row
             if parsed.answer is not None
@@ -90,7 +90,7 @@ class Scorer:
         for question, row in zip(questions, read, strict=True):
             # No answer to grade is an unreadable answer, which counts as wrong.
             graded = [Grade.UNPARSED_ANSWER if p.answer is None else next(grades) for p, _ in row]
-            if Grade.UNPARSED_GOLD not in graded:
+            if all(grade.scored for grade in graded):
                 groups.append(self._group(question, row, graded))
             elif not self._warned:
                 self._warned = True

@@ -155,8 +155,9 @@ def questions_frame(questions: Sequence[Question]) -> pl.DataFrame:
             "dataset": [q.dataset for q in questions],
             "question_id": [q.id for q in questions],
             "question": [q.text for q in questions],
-            "gold": [[q.gold] if isinstance(q.gold, str) else list(q.gold) for q in questions],
+            "gold": [list(q.golds) for q in questions],
             "grader": [q.grader for q in questions],
+            "tolerance": [q.tolerance for q in questions],
         }
     )
 

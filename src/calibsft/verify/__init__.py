@@ -10,10 +10,9 @@ from functools import cache
 
 from calibsft.schema import Grade
 from calibsft.verify.exact import EXACT
-from calibsft.verify.grader import Grader
+from calibsft.verify.grader import GradeItem, Grader
 from calibsft.verify.math import MATH
 from calibsft.verify.pool import VerifierPool
-from calibsft.verify.worker import GradeItem
 
 __all__ = ["GRADERS", "Grade", "GradeItem", "Grader", "VerifierPool", "grade", "grade_all"]
 
@@ -23,7 +22,9 @@ GRADERS = {
 }
 
 
-def grade(kind: str, gold: str | tuple[str, ...], answer: str) -> Grade:
+def grade(
+    kind: str, gold: str | Sequence[str], answer: str, *, tolerance: str = "", question: str = ""
+) -> Grade:
     """Judge one answer.
 
     Parameters
@@ -31,9 +32,13 @@ def grade(kind: str, gold: str | tuple[str, ...], answer: str) -> Grade:
     kind
         A name from `GRADERS`; any other raises `InputError`.
     gold
-        The reference, or a tuple of aliases of which any may match.
+        The reference, or a list of aliases of which any may match (for `set`: the members of the set).
     answer
         The answer alone, without the reasoning or the tags around it.
+    tolerance
+        Absolute error that a number may have, for example "0.01"; only `math` reads it.
+    question
+        What was asked; only a judge reads it.
 
     Returns
     -------
@@ -47,7 +52,8 @@ def grade(kind: str, gold: str | tuple[str, ...], answer: str) -> Grade:
     >>> grade("math", "1/2", "0.5")
     <Grade.CORRECT: 'correct'>
     """
-    return _shared_pool().grade_all([GradeItem(kind, gold, answer)])[0]
+    golds = gold if isinstance(gold, str) else tuple(gold)
+    return _shared_pool().grade_all([GradeItem(kind, golds, answer, tolerance, question)])[0]
 
 
 def grade_all(

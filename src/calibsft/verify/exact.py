@@ -4,10 +4,10 @@ Does not ignore case, punctuation, articles or LaTeX: those are other graders.
 """
 
 from calibsft.schema import Grade
-from calibsft.verify.grader import Grader
+from calibsft.verify.grader import Grader, any_alias
 
 
-def grade(gold: str, answer: str) -> Grade:
+def compare(gold: str, answer: str) -> Grade:
     """Compare after stripping and collapsing white space; an empty side is unparsed, never equal."""
     gold, answer = " ".join(gold.split()), " ".join(answer.split())
     if not gold:
@@ -17,4 +17,4 @@ def grade(gold: str, answer: str) -> Grade:
     return Grade.CORRECT if gold == answer else Grade.INCORRECT
 
 
-EXACT = Grader("exact", version=1, grade=grade, isolated=False)
+EXACT = Grader("exact", version=1, grade=any_alias(compare))

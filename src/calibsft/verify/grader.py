@@ -1,7 +1,7 @@
-"""What a grader is: a name, a version, and a function from (gold, answer) to a grade.
+"""What a grader is: a name, a version, and a function from an item - golds and answer - to a grade.
 
-Aliases are handled here once, so that a grader only ever compares one gold with one answer. Does not
-know any grader by name: they are listed in `calibsft.verify.GRADERS`.
+Most graders compare one gold with one answer; `any_alias` lifts such a comparison to a list of aliases. Does
+not know any grader by name: they are listed in `calibsft.verify.GRADERS`.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,11 +17,42 @@ _INFORMATIVE = (
     Grade.TOO_LARGE,
     Grade.ERROR,
     Grade.UNPARSED_ANSWER,
+    Grade.UNJUDGED,
     Grade.UNPARSED_GOLD,
 )
 
 
-def _undecided(gold: str, answer: str) -> Grade | None:
+@dataclass(frozen=True, slots=True)
+class GradeItem:
+    """One answer to grade.
+
+    Attributes
+    ----------
+    kind
+        The grader's name.
+    gold
+        The reference, or several: aliases of which any may match, except for graders of sets.
+    answer
+        The answer alone, without the reasoning or the tags around it.
+    tolerance
+        Absolute error that a number may have, as decimal text; several, separated by commas, belong to the
+        gold's values in turn. Empty for none.
+    question
+        What was asked; only a judge reads it.
+    """
+
+    kind: str
+    gold: str | tuple[str, ...]
+    answer: str
+    tolerance: str = ""
+    question: str = ""
+
+    @property
+    def golds(self) -> tuple[str, ...]:
+        return (self.gold,) if isinstance(self.gold, str) else tuple(self.gold)
+
+
+def _undecided(item: GradeItem) -> Grade | None:
     return None
 
 
@@ -36,10 +67,10 @@ class Grader:
     Attributes
     ----------
     name, version
-        What manifests record. Raise the version whenever any verdict may change.
+        What artifacts record. Raise the version whenever any verdict may change.
     grade
-        Compares one gold with one answer. `UNPARSED_GOLD` must depend on the gold alone: a gold that is
-        unscored only for the wrong answers would raise the accuracy.
+        Judges one item. `UNPARSED_GOLD` must depend on the golds alone: a gold that is unscored only for
+        the wrong answers would raise the accuracy.
     isolated
         Whether `grade` may hang, crash or eat memory, and so must run in a worker process.
     quick
@@ -51,30 +82,26 @@ class Grader:
 
     name: str
     version: int
-    grade: Callable[[str, str], Grade]
-    isolated: bool
-    quick: Callable[[str, str], Grade | None] = _undecided
+    grade: Callable[[GradeItem], Grade]
+    isolated: bool = False
+    quick: Callable[[GradeItem], Grade | None] = _undecided
     prepare: Callable[[], None] = _nothing_to_prepare
 
-    def grade_any(self, golds: tuple[str, ...], answer: str) -> Grade:
-        """Grade `answer` against every alias; correct if any says so, else the most informative grade."""
-        return _best(self.grade(gold, answer) for gold in golds)
-
-    def grade_here(self, golds: tuple[str, ...], answer: str) -> Grade | None:
+    def grade_here(self, item: GradeItem) -> Grade | None:
         """Grade without a worker, or return None when one is needed."""
-        if not self.isolated:
-            return self.grade_any(golds, answer)
-        grades = [self.quick(gold, answer) for gold in golds]
-        if Grade.CORRECT in grades:
-            return Grade.CORRECT
-        settled = [grade for grade in grades if grade is not None]
-        return _best(settled) if len(settled) == len(grades) else None
+        return self.quick(item) if self.isolated else self.grade(item)
 
 
-def _best(grades: Iterable[Grade]) -> Grade:
-    best = Grade.UNPARSED_GOLD
+def any_alias(compare: Callable[[str, str], Grade]) -> Callable[[GradeItem], Grade]:
+    """A grader that takes an answer as right if it matches any of the golds."""
+    return lambda item: best(compare(gold, item.answer) for gold in item.golds)
+
+
+def best(grades: Iterable[Grade]) -> Grade:
+    """Correct if any grade is, else the most informative; unparsed gold if there is none."""
+    found = Grade.UNPARSED_GOLD
     for grade in grades:
-        best = min(best, grade, key=_INFORMATIVE.index)
-        if best is Grade.CORRECT:
+        found = min(found, grade, key=_INFORMATIVE.index)
+        if found is Grade.CORRECT:
             break
-    return best
+    return found

@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from calibsft.schema import Grade
-from calibsft.verify.grader import Grader
+from calibsft.verify.grader import GradeItem, Grader, best
 from calibsft.verify.limits import too_large
 
 _WRAPPERS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"))
@@ -41,7 +41,21 @@ _OFFERS_SEVERAL = re.compile(
 _GROUPED = re.compile(r"[(\[][^()\[\]]*[)\]]")
 
 
-def grade(gold: str, answer: str) -> Grade:
+def grade(item: GradeItem) -> Grade:
+    """Judge an answer against every alias."""
+    return best(compare(gold, item.answer) for gold in item.golds)
+
+
+def quick(item: GradeItem) -> Grade | None:
+    """The grade, where no alias needs computer algebra to be compared."""
+    grades = [compare_quickly(gold, item.answer) for gold in item.golds]
+    if Grade.CORRECT in grades:
+        return Grade.CORRECT
+    settled = [grade for grade in grades if grade is not None]
+    return best(settled) if len(settled) == len(grades) else None
+
+
+def compare(gold: str, answer: str) -> Grade:
     """Whether `answer` equals `gold` as mathematics.
 
     Parameters
@@ -57,10 +71,10 @@ def grade(gold: str, answer: str) -> Grade:
         spare wrong answers only, it would raise the accuracy. A gold that is sound but beyond
         math-verify's grammar is compared as text. `TOO_LARGE` and `UNPARSED_ANSWER` speak of the answer.
     """
-    return quick(gold, answer) or _grade_symbolically(_clean(gold), _clean(answer))
+    return compare_quickly(gold, answer) or _grade_symbolically(_clean(gold), _clean(answer))
 
 
-def quick(gold: str, answer: str) -> Grade | None:
+def compare_quickly(gold: str, answer: str) -> Grade | None:
     """Settle what needs no computer algebra: empty, oversized or equal texts, and plain numbers."""
     # Sizes come first: nothing else may walk through a megabyte.
     if too_large(gold) or not (gold := _clean(gold)) or gold.count("{") != gold.count("}"):

@@ -16,8 +16,8 @@ from typing import Self
 
 from calibsft.errors import InputError, unknown_name
 from calibsft.schema import Grade
-from calibsft.verify.grader import Grader
-from calibsft.verify.worker import GradeItem, Worker
+from calibsft.verify.grader import GradeItem, Grader
+from calibsft.verify.worker import Worker
 
 
 class VerifierPool:
@@ -148,7 +148,7 @@ class _Run:
         self._settled, self._total, self._on_progress = 0, len(items), on_progress
         graders = {kind: find_grader(kind) for kind in {item.kind for item in self._copies}}
         for item in self._copies:
-            grade = graders[item.kind].grade_here(item.golds, item.answer)
+            grade = graders[item.kind].grade_here(item)
             if grade is None:
                 self.waiting.append(item)
             else:

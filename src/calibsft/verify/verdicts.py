@@ -16,8 +16,8 @@ from calibsft.responses.formats import Format
 from calibsft.responses.parse import Parsed, parse
 from calibsft.schema import Grade, Verdict
 from calibsft.verify import GRADERS
+from calibsft.verify.grader import GradeItem
 from calibsft.verify.pool import VerifierPool
-from calibsft.verify.worker import GradeItem
 
 VERDICT_SCHEMA = {
     "dataset": pl.String,
@@ -98,5 +98,5 @@ def verdicts_frame(verdicts: Sequence[Verdict]) -> pl.DataFrame:
         if name not in {"confidence", "correct"}
     }
     columns["confidence"] = [None if v.confidence is None else float(v.confidence) for v in verdicts]
-    columns["correct"] = [None if v.grade is Grade.UNPARSED_GOLD else v.correct for v in verdicts]
+    columns["correct"] = [v.correct if v.grade.scored else None for v in verdicts]
     return pl.DataFrame(columns, schema=VERDICT_SCHEMA)

@@ -18,22 +18,10 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
 from calibsft.schema import Grade
+from calibsft.verify.grader import GradeItem
 
 START_SECONDS = 120.0
 _MEGABYTE = 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class GradeItem:
-    """One answer to grade: the grader's name, the gold or its aliases, and the answer."""
-
-    kind: str
-    gold: str | tuple[str, ...]
-    answer: str
-
-    @property
-    def golds(self) -> tuple[str, ...]:
-        return (self.gold,) if isinstance(self.gold, str) else self.gold
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +55,7 @@ class Worker:
     def send(self, item: GradeItem) -> bool:
         """Hand over an item and start its clock; False if the process died while idle."""
         try:
-            self.pipe.send_bytes(json.dumps([item.kind, item.golds, item.answer]).encode())
+            self.pipe.send_bytes(json.dumps([item.kind, item.golds, item.answer, item.tolerance]).encode())
         except OSError:
             return False
         self.item, self.deadline = item, time.monotonic() + self.seconds
@@ -104,19 +92,19 @@ def serve(descriptor: int, seconds: float, memory_mb: int) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     with suppress(EOFError, OSError):
         while True:
-            kind, golds, answer = json.loads(pipe.recv_bytes())
-            grade = _grade(kind, golds, answer, seconds)
+            kind, golds, answer, tolerance = json.loads(pipe.recv_bytes())
+            grade = _grade(GradeItem(kind, tuple(golds), answer, tolerance), seconds)
             healthy = _memory_used() < memory_mb * _MEGABYTE * 3 // 4
             pipe.send_bytes(json.dumps([grade, healthy]).encode())
 
 
-def _grade(kind: str, golds: list[str], answer: str, seconds: float) -> Grade:
+def _grade(item: GradeItem, seconds: float) -> Grade:
     from calibsft.verify import GRADERS
 
     # If the parent dies, nobody stops a runaway item; an unhandled SIGALRM does.
     signal.setitimer(signal.ITIMER_REAL, 2 * seconds + 1)
     try:
-        return GRADERS[kind].grade_any(tuple(golds), answer)
+        return GRADERS[item.kind].grade(item)
     except Exception:  # one bad item must not cost the next one its worker
         return Grade.ERROR
     finally:
