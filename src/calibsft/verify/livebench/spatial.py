@@ -1,0 +1,42 @@
+r"""LiveBench spatial: a number or the name of a shape.
+
+One of the last three passages in bold counts, else the last `\boxed{}`; without both, the answer itself. Does
+not look for a number inside a sentence.
+"""
+
+import re
+
+from calibsft.verify.livebench.extract import boxed, solutions
+from calibsft.verify.livebench.numbers import NUMBER_WORDS
+
+_BOLD = re.compile(r"\*\*([^*]+)\*\*")
+_NUMBERS = {word: str(number) for number, word in enumerate(NUMBER_WORDS)}
+_MAY_BE_QUALIFIED = ("tetrahedron", "tetrahedra", "triangle", "square")
+_SHAPE = re.compile(
+    r"\b(?:(?:tetr|hex|oct|dodec|icos|poly)ahedr(?:ons?|a)|triangles?|squares?|rectangles?|circles?|cubes?|spheres?"
+    r"|(?:hemi|semi)(?:sphere|circle)s?|cones?|cylinders?|pyramids?|prisms?|(?:pent|hex|hept|oct|poly)agons?"
+    r"|trapezoids?|trapezi(?:um|a)|rhombus(?:es)?|parallelograms?|quadrilaterals?|ellipses?)\b"
+)
+
+
+def is_number_or_shape(gold: str) -> bool:
+    """Whether a gold is of this task: digits, a number word up to twenty, or a shape."""
+    gold = gold.lower()
+    return (gold.isascii() and gold.isdigit()) or gold in _NUMBERS or _SHAPE.search(gold) is not None
+
+
+def matches(gold: str, answer: str) -> bool:
+    """Whether the answer is the gold, or writes it in bold or in a box."""
+    gold = gold.lower()
+    passages, box = _BOLD.findall(answer), boxed(answer).lower()
+    if not passages and not box:
+        passages = solutions(answer)[-1:] or [answer]
+    return any(_is(gold, text) for text in passages[-3:]) or box == gold
+
+
+def _is(gold: str, text: str) -> bool:
+    text = text.strip().lower()
+    if text == gold or _NUMBERS.get(text) == gold:
+        return True
+    # "two tetrahedra" is the shape; a list of shapes is too long to be.
+    return gold in _MAY_BE_QUALIFIED and gold in text and len(text) < 2 * len(gold) + 5

@@ -1,0 +1,56 @@
+r"""LiveBench zebra_puzzle: one word in the questions released before 2024-11-25, a list in later ones.
+
+A word is the last `***word***`, else the last word. A list stands in solution tags, else in `\boxed{}`, else on
+the last line; each item must hold the gold's item, and what an item says beside it does not matter: that is the
+benchmark's own rule. Gives no credit for a part of the list.
+"""
+
+import re
+import string
+
+from calibsft.verify.livebench.extract import boxed, solutions
+from calibsft.verify.livebench.numbers import NUMBER_WORDS
+
+_BOLD = re.compile(r"\*\*\*([^*\n]+)\*\*\*")
+_WORD = re.compile(r"\w+")
+_DIGITS = {str(digit): NUMBER_WORDS[digit] for digit in range(1, 10)}
+
+
+def matches_word(gold: str, answer: str) -> bool:
+    """Whether the answer settles on the gold; "7" may stand for "seven", and "spy" for "spy movies"."""
+    gold = gold.lower()
+    found = (_BOLD.findall(answer) or solutions(answer) or [boxed(answer) or answer])[-1].lower()
+    return any(gold in (word, _DIGITS.get(word), f"{word} movies") for word in _readings(found))
+
+
+def matches_list(gold: str, answer: str) -> bool:
+    """Whether every item of the answer equals or contains the gold's item in its place."""
+    expected = gold_items(gold)
+    found = _find_items(answer, len(expected))
+    return len(found) >= len(expected) and all(g in f for g, f in zip(expected, found, strict=False))
+
+
+def gold_items(gold: str) -> list[str]:
+    """The gold's items, as they are compared."""
+    return [_plain(item) for item in gold.split(",")]
+
+
+def _readings(text: str) -> list[str]:
+    """The whole text, its last word with signs inside such as "d&b" and "security-guard", and without."""
+    text = text.strip()
+    words = _WORD.findall(text)
+    return [text, text.split()[-1].strip(string.punctuation), words[-1]] if words else [text]
+
+
+def _find_items(answer: str, count: int) -> list[str]:
+    if tagged := solutions(answer):
+        items = [_plain(item) for text in tagged for item in text.split(",")]
+        return items[-count:] if len(tagged) > 1 else items
+    if box := boxed(answer):
+        return [_plain(item) for item in box.replace("\\", "").split(",")]
+    items = [_plain(item) for item in answer.rpartition("\n")[2].split(",")]
+    return items if len(items) == count else []
+
+
+def _plain(item: str) -> str:
+    return item.lower().replace("-", " ").replace("position", "").strip()

@@ -1,0 +1,101 @@
+"""Grader `set`: the answer names all members of one set and nothing else, as WebQuestions counts.
+
+The golds of an item are the members, not aliases; members are compared as `text` does, order and repetition
+do not matter. An answer is a JSON list, or members separated by new lines, semicolons, commas and "and"; a
+member that holds a comma or an "and" itself is found in one piece. Gives no credit for a part of the set.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+
+from calibsft.schema import Grade
+from calibsft.verify.grader import GradeItem, Grader
+from calibsft.verify.text import key, plain_grader, readable, visible
+
+# Captured, so that splitting yields pieces and separators in turn.
+_SEPARATOR = re.compile(r"([\n;,]|(?<![^\s,;])and(?!\S))", re.IGNORECASE)
+
+# What stands between two separators, as it is compared, and whether an "and" stands before it.
+Piece = tuple[bool, str]
+
+
+def json_list(text: str) -> list[str] | None:
+    """The items of a JSON list of strings and numbers, as they are written; None for anything else."""
+    if not text.startswith("["):
+        return None
+    try:
+        # Numbers stay text: no digits are lost, and a long one costs nothing.
+        items = json.loads(text, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        return None
+    return [visible(item) for item in items]
+
+
+def matches_set(golds: tuple[str, ...], answer: str) -> bool:
+    """Whether the answer, as one member or as several, is the set of golds."""
+    members = _keys(golds)
+    if members == {key(answer)}:
+        return True
+    if (items := json_list(answer)) is not None:
+        return _keys(items) == members
+    return members in map(_keys, _readings(answer)) or _lists_exactly(golds, _pieces(answer))
+
+
+def _keys(members: Iterable[str]) -> set[str]:
+    return set(map(key, members)) - {""}
+
+
+def _readings(answer: str) -> Iterator[list[str]]:
+    """The answer split ever finer, each time without and with a final "and"."""
+    for separators in ("\n", "[\n;]", "[\n;,]"):
+        *parts, last = re.split(separators, answer)
+        yield [*parts, last]
+        yield [*parts, *last.rsplit(" and ", 1)]
+
+
+def _pieces(text: str) -> tuple[Piece, ...]:
+    pieces: list[Piece] = []
+    joined = False
+    for position, part in enumerate(_SEPARATOR.split(text)):
+        if position % 2:
+            joined |= part.lower() == "and"
+        elif name := key(part):
+            pieces.append((joined, name))
+            joined = False
+    return tuple(pieces)
+
+
+def _lists_exactly(golds: tuple[str, ...], pieces: tuple[Piece, ...]) -> bool:
+    """Whether `pieces`, from left to right, are all the members, each of one or more pieces.
+
+    The longest member that fits is taken, so "Washington, D.C." is not read as "Washington" and a rest.
+    """
+    members = {_pieces(gold) for gold in golds}
+    if () in members:  # the word "and" is no list
+        return False
+    by_start: dict[str, list[tuple[Piece, ...]]] = {}
+    for member in sorted(members, key=len, reverse=True):
+        by_start.setdefault(member[0][1], []).append(member)
+    found, start = set(), 0
+    while start < len(pieces):
+        candidates = by_start.get(pieces[start][1], ())
+        fits = (m for m in candidates if pieces[start + 1 : start + len(m)] == m[1:])
+        if (member := next(fits, ())) == ():
+            return False
+        found.add(member)
+        start += len(member)
+    return found == members
+
+
+_SET = plain_grader("set", matches_set)
+
+
+def grade(item: GradeItem) -> Grade:
+    """Judge an answer; a set of which one member cannot be read is an unreadable gold."""
+    return _SET.grade(item) if all(map(readable, item.golds)) else Grade.UNPARSED_GOLD
+
+
+SET = Grader(_SET.name, _SET.version, grade)

@@ -1,0 +1,90 @@
+"""Grader `text`: the same words as any alias, apart from case, ASCII punctuation, articles and spacing.
+
+This is the exact match of HotpotQA, MuSiQue and NQ-Open. Also holds what all graders of plain text share:
+how text is cleaned, how long it may be, and what an empty side means. Gives no credit for overlap, and knows
+no synonyms beyond the aliases.
+"""
+
+import re
+import string
+import unicodedata
+from collections.abc import Callable
+
+from calibsft.schema import Grade
+from calibsft.verify.grader import GradeItem, Grader
+
+MAX_LENGTH = 20_000
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+
+
+def visible(text: str) -> str:
+    """`text` without control and format characters, surrogates, and white space at its ends."""
+    if not text.isprintable():
+        text = "".join(c for c in text if c.isspace() or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
+    return text.strip()
+
+
+def readable(gold: str) -> str:
+    """The visible text of a gold; empty when there is none, or far more than a reference would hold."""
+    return "" if len(gold) > MAX_LENGTH else visible(gold)
+
+
+def plain_grader(
+    name: str,
+    matches: Callable[[tuple[str, ...], str], bool],
+    *,
+    version: int = 1,
+    read: Callable[[str], str] = visible,
+    read_gold: Callable[[str], str] = readable,
+    max_length: int = MAX_LENGTH,
+) -> Grader:
+    """A grader of plain text from one comparison of golds and answer, none of them empty.
+
+    Parameters
+    ----------
+    name, version
+        As in `Grader`.
+    matches
+        Whether the answer is right; must take time linear in the answer's length, for it runs unguarded.
+    read, read_gold
+        What counts of an answer and of a gold; empty for what cannot be read.
+    max_length
+        Characters that an answer may have; a longer one is `TOO_LARGE`.
+    """
+
+    def grade(item: GradeItem) -> Grade:
+        golds = tuple(filter(None, map(read_gold, item.golds)))
+        if not golds:
+            return Grade.UNPARSED_GOLD
+        if len(item.answer) > max_length:
+            return Grade.TOO_LARGE
+        if not (answer := read(item.answer)):
+            return Grade.UNPARSED_ANSWER
+        return Grade.CORRECT if matches(golds, answer) else Grade.INCORRECT
+
+    return Grader(name, version, grade)
+
+
+def normalise(text: str) -> str:
+    """Lower case without ASCII punctuation and the words a, an, the; single spaces."""
+    return " ".join(_ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def raw(text: str) -> str:
+    """Lower case and single spaces: what is compared where normalising leaves nothing."""
+    return " ".join(text.lower().split())
+
+
+def key(text: str) -> str:
+    """What two texts must share to be the same: their normal form, or the raw text of "The The" and "!!!"."""
+    return normalise(text) or raw(text)
+
+
+def matches_any(golds: tuple[str, ...], answer: str) -> bool:
+    """Whether the answer is one of the aliases."""
+    return key(answer) in map(key, golds)
+
+
+TEXT = plain_grader("text", matches_any)
