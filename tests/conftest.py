@@ -1,13 +1,36 @@
 """Shared by all tests: no network, one torch thread, and small real checkpoints."""
 
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from judge_server import server  # noqa: F401 - a fixture
+
+Command = Callable[..., tuple[int, str, str]]
+
 # Before any test imports a Hugging Face library.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+@pytest.fixture
+def calibsft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command, run in process inside an empty folder: exit code, standard output, standard error."""
+    from calibsft.cli import main
+
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["calibsft", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        shown = capsys.readouterr()
+        return int(end.value.code or 0), shown.out, shown.err
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ names the nearest right one. Overrides come as dotted keys, `rollout.samples=8`.
 stages they need is `pipeline`.
 """
 
+import re
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
@@ -37,9 +38,10 @@ class BaseSettings(Settings):
 
 
 class QuestionSettings(Settings):
-    """What to train on: the playground's own questions, or a file with question_id, question, gold."""
+    """What to train on: the playground's own questions, a benchmark, or a file with question_id, question, gold."""
 
     source: str = PLAYGROUND
+    data_dir: str | None = Field(None, description="folder with the benchmark's files, instead of the Hub")
     limit: int | None = Field(None, ge=1)
 
 
@@ -55,6 +57,9 @@ class RolloutSettings(Settings):
         1024, ge=1, description="sequences decoded side by side; lower it when memory is short"
     )
     shard_questions: int = Field(100, ge=1, description="questions per Parquet shard, the unit of resuming")
+    force_answer: bool = Field(
+        False, description="ask for the answer of a truncated response and count it in the success rate"
+    )
 
 
 class TargetSettings(Settings):
@@ -186,6 +191,7 @@ class EvalSettings(Settings):
     """Which benchmarks, and how they are sampled; `samples` overrides each benchmark's own number."""
 
     benchmarks: tuple[str, ...] = ()
+    data_dir: str | None = Field(None, description="folder with the benchmarks' files, instead of the Hub")
     samples: int | None = Field(None, ge=1)
     limit: int | None = Field(None, ge=1)
     temperature: float = Field(0.6, ge=0)
@@ -194,6 +200,45 @@ class EvalSettings(Settings):
     stop: tuple[StopString, ...] = ()
     max_rows: int = Field(1024, ge=1)
     shard_questions: int = Field(100, ge=1)
+    budgets: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        (), description="tokens after which a response is cut and its answer and confidence are forced"
+    )
+
+    @model_validator(mode="after")
+    def _budgets_lie_within(self) -> Self:
+        if len(set(self.budgets)) < len(self.budgets):
+            raise ValueError("eval.budgets names a budget twice")
+        if self.budgets and max(self.budgets) > self.max_new_tokens:
+            raise ValueError(
+                f"the budget {max(self.budgets)} exceeds eval.max_new_tokens {self.max_new_tokens}: responses of"
+                " that length are never sampled"
+            )
+        return self
+
+
+class JudgeSettings(Settings):
+    """The model that judges answers of kind `judge`; without one they are matched against their aliases."""
+
+    model: str | None = Field(
+        None, min_length=1, description="a checkpoint, or the model's name at judge.url"
+    )
+    url: str | None = Field(None, description="an OpenAI-compatible endpoint; default: load the model here")
+    concurrency: int = Field(8, ge=1, description="requests under way at the same time")
+    timeout: float = Field(60, gt=0, description="seconds that one request may take")
+
+    @model_validator(mode="after")
+    def _address_is_plain_and_of_a_model(self) -> Self:
+        if self.url is None:
+            return self
+        if self.model is None:
+            raise ValueError("judge.url needs judge.model, the name of the model to ask there")
+        # The recipe is copied into every run folder, so it must not hold a key.
+        if not re.fullmatch(r"https?://[^\s/@?#]+(?:/[^\s@?#]*)?", self.url):
+            raise ValueError(
+                "judge.url must be a plain address such as http://localhost:8000/v1, and a key must be in the"
+                " environment as CALIBSFT_JUDGE_API_KEY"
+            )
+        return self
 
 
 class Recipe(Settings):
@@ -213,6 +258,7 @@ class Recipe(Settings):
     prior: PriorSettings = PriorSettings()
     rl: RlSettings = RlSettings()
     eval: EvalSettings = EvalSettings()
+    judge: JudgeSettings = JudgeSettings()
     # Settings of `rl` that differ for a method, by its name.
     rl_methods: dict[str, dict[str, Any]] = {}
     # What is done to the base model, in order; models that share a beginning share its stages.

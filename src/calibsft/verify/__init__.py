@@ -9,16 +9,38 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from calibsft.schema import Grade
+from calibsft.verify.contains import CONTAINS
+from calibsft.verify.drop import DROP
 from calibsft.verify.exact import EXACT
 from calibsft.verify.grader import GradeItem, Grader
+from calibsft.verify.judge import JUDGE
+from calibsft.verify.livebench import (
+    LIVEBENCH,
+    LIVEBENCH_SPATIAL,
+    LIVEBENCH_WEB_OF_LIES,
+    LIVEBENCH_ZEBRA,
+    LIVEBENCH_ZEBRA_WORD,
+)
 from calibsft.verify.math import MATH
 from calibsft.verify.pool import VerifierPool
+from calibsft.verify.sets import SET
+from calibsft.verify.text import TEXT
 
 __all__ = ["GRADERS", "Grade", "GradeItem", "Grader", "VerifierPool", "grade", "grade_all"]
 
-GRADERS = {
+GRADERS: dict[str, Grader] = {
     "exact": EXACT,
     "math": MATH,
+    "text": TEXT,
+    "contains": CONTAINS,
+    "set": SET,
+    "drop": DROP,
+    "livebench": LIVEBENCH,
+    "livebench-web-of-lies": LIVEBENCH_WEB_OF_LIES,
+    "livebench-zebra": LIVEBENCH_ZEBRA,
+    "livebench-zebra-word": LIVEBENCH_ZEBRA_WORD,
+    "livebench-spatial": LIVEBENCH_SPATIAL,
+    "judge": JUDGE,
 }
 
 

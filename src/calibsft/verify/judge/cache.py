@@ -1,0 +1,75 @@
+"""What a judge has answered, in a file that only grows: one JSON line per verdict.
+
+A line is written in one piece as soon as the verdict is there, so a killed run loses at most what was under way,
+and several processes can share the file. A torn or foreign line is passed over. Does not know what was asked: a
+verdict is filed under a hash of it.
+"""
+
+import json
+import os
+from pathlib import Path
+
+from calibsft.errors import InputError
+
+
+class VerdictCache:
+    """Verdicts by key; kept in memory alone when `path` is None."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._verdicts: dict[str, str] = {}
+        self._torn = False
+        if path is not None and path.exists():
+            self._read(path)
+
+    def get(self, key: str) -> str | None:
+        return self._verdicts.get(key)
+
+    def add(self, key: str, verdict: str) -> None:
+        """Keep a verdict, on disk before this returns."""
+        self._verdicts[key] = verdict
+        if self._path is not None:
+            line = json.dumps({"key": key, "verdict": verdict}) + "\n"
+            self._append(self._path, ("\n" + line if self._torn else line).encode())
+            self._torn = False
+
+    def _read(self, path: Path) -> None:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise InputError(
+                f"{path}: the judge's verdicts cannot be read ({error.strerror or error}); move that file away"
+            ) from error
+        self._torn = not data.endswith(b"\n") and bool(data)
+        for line in data.split(b"\n"):
+            if (entry := _entry(line)) is not None:
+                # Of two processes that asked the same, the first keeps its word: what was read once stays so.
+                self._verdicts.setdefault(*entry)
+
+    def _append(self, path: Path, line: bytes) -> None:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                # One write per line: with O_APPEND the lines of two processes do not mix.
+                complete = os.write(handle, line) == len(line)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise InputError(
+                f"{path}: the judge's verdicts cannot be written ({error.strerror or error}); free some space or"
+                " choose another folder"
+            ) from error
+        if not complete:
+            raise InputError(f"{path}: the judge's verdicts cannot be written in full; free some space")
+
+
+def _entry(line: bytes) -> tuple[str, str] | None:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entry, dict):
+        return None
+    key, verdict = entry.get("key"), entry.get("verdict")
+    return (key, verdict) if isinstance(key, str) and isinstance(verdict, str) else None
