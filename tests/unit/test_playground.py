@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from calibsft.benchmarks import BENCHMARKS
+from calibsft.benchmarks import BENCHMARKS, PLAYGROUND
 from calibsft.playground import world
 from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.responses.formats import FORMATS, messages
@@ -21,25 +21,23 @@ def value(text: str) -> int:
 
 
 def test_every_gold_is_the_value_of_its_question() -> None:
-    questions = [q for benchmark in BENCHMARKS.values() for q in benchmark.load()] + world.training_questions(
-        2000
-    )
+    questions = [q for benchmark in PLAYGROUND for q in benchmark.load()] + world.training_questions(2000)
     assert all(int(str(q.gold)) == value(q.text) and len(str(q.gold)) == 4 for q in questions)
 
 
 def test_evaluation_questions_never_occur_in_training() -> None:
-    evaluated = {q.text for benchmark in BENCHMARKS.values() for q in benchmark.load()}
+    evaluated = {q.text for benchmark in PLAYGROUND for q in benchmark.load()}
     assert evaluated == world.held_out_texts()
     assert not evaluated & {q.text for q in world.training_questions(7000)}
     assert not evaluated & {text for text, _, _ in LESSONS}
 
 
 def test_benchmarks_share_no_question_and_bands_cover_all_held_out_products() -> None:
-    texts = [q.text for benchmark in BENCHMARKS.values() for q in benchmark.load()]
+    texts = [q.text for benchmark in PLAYGROUND for q in benchmark.load()]
     assert len(texts) == len(set(texts))
     banded = sum(len(BENCHMARKS[f"multiply-{i}"].load()) for i in range(1, 5))
     assert banded == world.HELD_OUT_QUESTIONS
-    assert {benchmark.split for benchmark in BENCHMARKS.values()} == {"id", "ood"}
+    assert {benchmark.domain for benchmark in PLAYGROUND} == {"id", "ood"}
 
 
 def test_lessons_are_right_and_well_formed_in_their_format() -> None:

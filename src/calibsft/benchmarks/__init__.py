@@ -1,11 +1,32 @@
 """What is asked: one file per benchmark, all listed here."""
 
+from calibsft.benchmarks.aime import AIME
 from calibsft.benchmarks.benchmark import Benchmark
+from calibsft.benchmarks.deepscaler import DEEPSCALER, DEEPSCALER_EVAL
+from calibsft.benchmarks.drop import DROP
+from calibsft.benchmarks.gsm8k import GSM8K
+from calibsft.benchmarks.hotpotqa import HOTPOTQA
+from calibsft.benchmarks.livebench_reasoning import LIVEBENCH_REASONING
+from calibsft.benchmarks.math_500 import MATH_500
+from calibsft.benchmarks.minerva_math import MINERVA_MATH
+from calibsft.benchmarks.musique import MUSIQUE
+from calibsft.benchmarks.nq_open import NQ_OPEN
+from calibsft.benchmarks.olympiadbench import OLYMPIADBENCH
 from calibsft.benchmarks.playground import CROSS, MULTIPLY, MULTIPLY_ADD
+from calibsft.benchmarks.popqa import POPQA
+from calibsft.benchmarks.triviaqa import TRIVIAQA
+from calibsft.benchmarks.webquestions import WEBQUESTIONS
 from calibsft.errors import unknown_name
 
+IN_DISTRIBUTION = (DEEPSCALER_EVAL, MATH_500, MINERVA_MATH, OLYMPIADBENCH, GSM8K, *AIME)
+OUT_OF_DISTRIBUTION = (
+    HOTPOTQA, MUSIQUE, TRIVIAQA, NQ_OPEN, POPQA, WEBQUESTIONS, DROP, LIVEBENCH_REASONING,
+)  # fmt: skip
+PLAYGROUND = (*MULTIPLY, CROSS, MULTIPLY_ADD)
+
 BENCHMARKS: dict[str, Benchmark] = {
-    benchmark.name: benchmark for benchmark in (*MULTIPLY, CROSS, MULTIPLY_ADD)
+    benchmark.name: benchmark
+    for benchmark in (*IN_DISTRIBUTION, *OUT_OF_DISTRIBUTION, DEEPSCALER, *PLAYGROUND)
 }
 
 

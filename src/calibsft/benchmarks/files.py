@@ -1,33 +1,34 @@
-"""Questions from a user's own file: question_id, question, gold, and optionally kind (the grader)."""
+"""Questions from a user's own file: question_id, question, gold, and optionally kind (the grader) and tolerance."""
 
 from pathlib import Path
 
 from calibsft.errors import InputError
 from calibsft.schema import Question
 from calibsft.tables import read_table, row_of, shown
-from calibsft.verify import GRADERS
+from calibsft.verify.files import gold_column, kind_column, optional_text
 
 REQUIRED = ("question_id", "question", "gold")
-DEFAULT_KIND = "math"
 
 
 def load_questions(path: Path) -> list[Question]:
     """The questions of a CSV, JSONL or Parquet file; `gold` is a text or a list of aliases."""
     frame = read_table(path, REQUIRED)
-    kinds = frame["kind"].to_list() if "kind" in frame.columns else [DEFAULT_KIND] * len(frame)
-    for kind in set(kinds) - set(GRADERS):
-        raise InputError(
-            f"{path}, row {kinds.index(kind) + 1}: unknown grader {shown(kind)} in column 'kind';"
-            f" write one of {', '.join(GRADERS)}"
-        )
     repeated = frame["question_id"].is_duplicated()
     if repeated.any():
         row = row_of(repeated)
         raise InputError(
             f"{path}, row {row}: question_id {shown(frame['question_id'][row - 1])} is repeated; give every question its own"
         )
-    golds = [
-        tuple(map(str, gold)) if isinstance(gold, list) else str(gold) for gold in frame["gold"].to_list()
+    rows = zip(
+        frame["question_id"],
+        frame["question"],
+        (tuple(golds) for golds in gold_column(path, frame)),
+        kind_column(path, frame),
+        optional_text(path, frame, "tolerance").fill_null(""),
+        strict=True,
+    )
+    dataset = path.name.split(".")[0]
+    return [
+        Question(id_, str(text), golds if len(golds) > 1 else golds[0], kind, dataset, tolerance)
+        for id_, text, golds, kind, tolerance in rows
     ]
-    rows = zip(frame["question_id"], frame["question"], golds, kinds, strict=True)
-    return [Question(id_, str(text), gold, kind, path.name.split(".")[0]) for id_, text, gold, kind in rows]

@@ -29,17 +29,16 @@ def load_family(name: str, family: str) -> Sequence[Question]:
 
 
 MULTIPLY = [
-    Benchmark(name, f"two-digit products below {end}", "id", SAMPLES, 1, partial(load_band, name))
+    Benchmark(
+        name, f"two-digit products below {end}", "id", "exact", SAMPLES, embedded=partial(load_band, name)
+    )
     for name, end in BANDS.items()
 ]
 CROSS = Benchmark(
-    "cross", "the same products written with x", "ood", SAMPLES, 1, partial(load_family, "cross", "cross")
-)
+    "cross", "the same products written with x", "ood", "exact", SAMPLES,
+    embedded=partial(load_family, "cross", "cross"),
+)  # fmt: skip
 MULTIPLY_ADD = Benchmark(
-    "multiply-add",
-    "a product by one digit plus a number",
-    "ood",
-    SAMPLES,
-    1,
-    partial(load_family, "multiply-add", "multiply_add"),
-)
+    "multiply-add", "a product by one digit plus a number", "ood", "exact", SAMPLES,
+    embedded=partial(load_family, "multiply-add", "multiply_add"),
+)  # fmt: skip

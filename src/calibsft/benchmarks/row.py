@@ -1,0 +1,170 @@
+"""One row of a benchmark's data: its fields as checked text, and the question made of them.
+
+Every complaint names the source, the row (1-based) and the field. Does not know where rows come from
+(`sources`) nor what a benchmark asks (its own file).
+"""
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from calibsft.errors import InputError
+from calibsft.schema import Question
+from calibsft.tables import shown
+
+# A list written as text is short: the longest of TriviaQA has 9,000 characters.
+LIST_CHARACTERS = 1_000_000
+_ITEM = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?)"""
+_PYTHON_LIST = re.compile(rf"\[\s*(?:{_ITEM}(?:\s*,\s*{_ITEM})*\s*)?\]", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row and what it takes to make a `Question` of it.
+
+    Attributes
+    ----------
+    source, number
+        The file or Hub dataset and the 1-based row in it, for messages.
+    index
+        The 0-based place in the whole benchmark: the id of a row that has none of its own.
+    fields
+        The values by name; nested ones are lists and mappings.
+    dataset, grader
+        Of the benchmark; `question` copies them.
+    """
+
+    source: str
+    number: int
+    index: int
+    fields: Mapping[str, Any]
+    dataset: str
+    grader: str
+
+    def question(
+        self,
+        text: str,
+        gold: str | tuple[str, ...],
+        *,
+        id: str = "",
+        grader: str = "",
+        tolerance: str = "",
+    ) -> Question:
+        """The question of this row; its id is the row's index unless one is given."""
+        return Question(id or str(self.index), text, gold, grader or self.grader, self.dataset, tolerance)
+
+    def has(self, name: str) -> bool:
+        """Whether the field is there and not null."""
+        return not _is_null(self.fields.get(name))
+
+    def own_id(self, *names: str) -> str:
+        """The first of these fields that the row has, as its id; else the row's index."""
+        name = next((name for name in names if self.has(name)), None)
+        return self.text(name) if name else str(self.index)
+
+    def text(self, *names: str) -> str:
+        """The first of these fields that the row has, as text without white space at its ends."""
+        text = self.optional_text(*names)
+        return text if text else self._refuse_empty(names)
+
+    def optional_text(self, *names: str) -> str:
+        """The same, but a row may have it empty or null; the field itself must be there."""
+        name, value = self._find(names)
+        return self._as_text(name, value)
+
+    def texts(self, *names: str) -> tuple[str, ...]:
+        """The same for texts of which any will do: repeated ones are left out."""
+        return unique(self.all_texts(*names))
+
+    def all_texts(self, *names: str) -> tuple[str, ...]:
+        """The texts of a list, of a list written as text, or one text; empty ones do not count as texts."""
+        name, value = self._find(names)
+        values = self._as_list(name, value) if isinstance(value, str) else value
+        if not isinstance(values, Sequence):
+            values = [values]
+        found = tuple(text for item in values if (text := self._as_text(name, item)))
+        return found if found else self._refuse_empty(names)
+
+    def refuse(self, problem: str) -> InputError:
+        """The error that says what is wrong with this row."""
+        return InputError(f"{self.source}, row {self.number}: {problem}")
+
+    def _find(self, names: Sequence[str]) -> tuple[str, Any]:
+        present = [name for name in names if name in self.fields]
+        if not present:
+            either = " or ".join(f"'{name}'" for name in names)
+            has = ", ".join(shown(name) for name in self.fields) or "no fields"
+            raise self.refuse(f"field {either} is missing; the row has {has}: add or rename it")
+        name = next(filter(self.has, present), present[0])
+        return name, self.fields[name]
+
+    def _refuse_empty(self, names: Sequence[str]) -> NoReturn:
+        raise self.refuse(f"field '{self._find(names)[0]}' is empty; fill it or remove the row")
+
+    def _as_text(self, name: str, value: Any) -> str:
+        if _is_null(value):
+            return ""
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)  # whole numbers become floats in a column with gaps
+        if not isinstance(value, str | int | float):
+            kind = type(value).__name__
+            raise self.refuse(f"field '{name}' holds a {kind} where a text is needed; write a text")
+        text = str(value).strip()
+        if not _is_unicode(text):
+            raise self.refuse(f"field '{name}' is not valid Unicode (half a surrogate pair); mend the text")
+        return text
+
+    def _as_list(self, name: str, text: str) -> list[Any]:
+        if not text.lstrip().startswith("["):
+            return [text]
+        values = list_of(text)
+        if values is None:
+            raise self.refuse(
+                f"field '{name}' is not a readable list: {shown(text)}; write a JSON list of texts"
+            )
+        return values
+
+
+def list_of(text: str) -> list[Any] | None:
+    """The list that a text writes out in JSON, or as Python prints a list of strings and numbers; else None.
+
+    A list without commas, as numpy prints one, is not taken: Python would glue its strings together.
+    """
+    if len(text) > LIST_CHARACTERS:
+        return None
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        if not _PYTHON_LIST.fullmatch(text.strip()):
+            return None
+        try:
+            values = ast.literal_eval(text.strip())
+        except (ValueError, SyntaxError):
+            return None
+    return values if isinstance(values, list) else None
+
+
+def unique(texts: Iterable[str]) -> tuple[str, ...]:
+    """The texts in their order, without empty and repeated ones."""
+    return tuple(dict.fromkeys(text for text in texts if text))
+
+
+def with_passages(passages: Iterable[str], question: str) -> str:
+    """A question as it is asked about some passages: those first, then the question."""
+    parts = [*passages]
+    return "\n\n".join([*parts, f"Question: {question}"]) if parts else question
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or value != value  # NaN is how tables write a gap in numbers
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

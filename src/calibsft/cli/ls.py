@@ -1,0 +1,163 @@
+"""`calibsft ls`: what can be named in recipes and options."""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from calibsft.cli.options import AsJson
+from calibsft.errors import unknown_name
+from calibsft.text import printable
+
+Rows = list[dict[str, Any]]
+
+
+def ls(
+    what: Annotated[
+        str, typer.Argument(help="benchmarks, graders, formats, targets, methods or recipes; default: these.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """List what there is: benchmarks, graders, formats, targets, methods, recipes."""
+    if what and what not in THINGS:
+        unknown_name("thing to list", what, list(THINGS))
+    rows = THINGS[what][1]() if what else [{"name": name, "says": text} for name, (text, _) in THINGS.items()]
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    lines = benchmark_lines(rows) if what == "benchmarks" else table_lines(rows)
+    print("\n".join(printable(line) for line in lines))
+
+
+def benchmarks() -> Rows:
+    from calibsft.benchmarks import BENCHMARKS
+
+    return [
+        {
+            "name": b.name,
+            "description": b.description,
+            "domain": b.domain,
+            "training": b.training,
+            "questions": len(b.load()) if b.embedded else b.size,
+            "samples": b.samples,
+            "grader": b.grader,
+            "hub": b.hub or None,
+            "config": b.config,
+            "split": b.hub_split if b.hub else None,
+            "version": b.version,
+        }
+        for b in BENCHMARKS.values()
+    ]
+
+
+def benchmark_lines(rows: Rows) -> list[str]:
+    """Benchmarks as a table that fits 100 columns: one part per domain, the Hub's names in one column."""
+    parts: dict[str, Rows] = {}
+    for row in rows:
+        kind = f"domain {row['domain']}" + (
+            ", for training and not for evaluation" if row["training"] else ""
+        )
+        title = kind if row["hub"] else f"{kind}, embedded: the playground"
+        place = " ".join(row[key] for key in ("hub", "config", "split") if row[key])
+        cells = {
+            "name": row["name"],
+            "size": row["questions"],
+            "samples": row["samples"],
+            "grader": row["grader"],
+        }
+        parts.setdefault(title, []).append(
+            {**cells, "v": row["version"], "Hub id, config, split": place or "-"}
+        )
+    drawn = iter(table_lines([row for part in parts.values() for row in part]))
+    lines = [next(drawn)]
+    for title, part in parts.items():
+        lines += [f"-- {title}", *(next(drawn) for _ in part)]
+    return lines
+
+
+def graders() -> Rows:
+    from calibsft.benchmarks import BENCHMARKS
+    from calibsft.verify import GRADERS
+
+    used = {
+        kind: [b.name for b in BENCHMARKS.values() if kind == b.grader or kind.startswith(f"{b.grader}-")]
+        for kind in GRADERS
+    }
+    return [
+        {"name": kind, "version": grader.version, "benchmarks": _short(used[kind])}
+        for kind, grader in GRADERS.items()
+    ]
+
+
+def _short(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more or "-"
+
+
+def formats() -> Rows:
+    from calibsft.responses.formats import FORMATS
+
+    return [
+        {"name": name, "from": f.words[0], "to": f.words[-1], "values": len(f.words)}
+        for name, f in FORMATS.items()
+    ]
+
+
+def targets() -> Rows:
+    from calibsft.targets import TARGETS
+
+    return [{"name": name, "says": _first_line(t.value.__module__)} for name, t in TARGETS.items()]
+
+
+def methods() -> Rows:
+    from calibsft.rl.methods import METHODS
+
+    return [
+        {"name": name, "says": _first_line(method.rewards.__module__)} for name, method in METHODS.items()
+    ]
+
+
+def recipes() -> Rows:
+    from calibsft.recipe import recipe_folders
+
+    files = {str(f.relative_to(d).with_suffix("")): f for d in recipe_folders() for f in d.rglob("*.yaml")}
+    heads = {name: files[name].read_text(encoding="utf-8").partition("\n")[0] for name in sorted(files)}
+    return [{"name": name, "says": head.lstrip("# ").rstrip(":,")} for name, head in heads.items()]
+
+
+def _first_line(module: str) -> str:
+    """The first line of a module's own description."""
+    return (sys.modules[module].__doc__ or "").partition("\n")[0].rstrip(".")
+
+
+THINGS: dict[str, tuple[str, Callable[[], Rows]]] = {
+    "benchmarks": ("what can be asked, with where it comes from and how it is graded", benchmarks),
+    "graders": ("how an answer is compared with the gold", graders),
+    "formats": ("how a confidence is written", formats),
+    "targets": ("what a response's confidence should have been", targets),
+    "methods": ("RL methods", methods),
+    "recipes": ("recipes that come with calibsft", recipes),
+}
+
+
+def table_lines(rows: Rows) -> list[str]:
+    """Rows of one shape as aligned lines under a header; numbers to the right, gaps as a dash."""
+    columns = list(rows[0])
+    cells = [columns, *([_cell(row[column]) for column in columns] for row in rows)]
+    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
+    numeric = [any(isinstance(row[column], int) for row in rows) for column in columns]
+    return [
+        "  ".join(
+            f"{text:>{width}}" if right else f"{text:<{width}}"
+            for text, width, right in zip(line, widths, numeric, strict=True)
+        ).rstrip()
+        for line in cells
+    ]
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else str(value)
