@@ -33,6 +33,8 @@ SETTINGS = "recipe.resolved.yaml"
 TEMPORARY = ".partial"
 # What trainings leave beside their model: the journal of steps, evaluations on the way; and of a start, its gradient.
 JOURNAL, EVALS, GRADIENT = "metrics.jsonl", "evals.jsonl", "gradient.json"
+# What a judge said, in the order in which it did: not part of a stage's content.
+JUDGE_CACHE = "judge.jsonl"
 ENDS = 1 << 20
 
 
@@ -280,7 +282,7 @@ class StageFolder:
         """Data counts towards the content; settings and logs of the work do not."""
         return (
             file.is_file()
-            and file.name not in {SETTINGS, MANIFEST, JOURNAL}
+            and file.name not in {SETTINGS, MANIFEST, JOURNAL, JUDGE_CACHE}
             and "checkpoints" not in file.relative_to(self.path).parts
         )
 

@@ -1,7 +1,8 @@
-"""Evaluate a model on benchmarks: sample, verify, score.
+"""Evaluate a model on benchmarks: sample, verify, score, and the same under token budgets.
 
 Uses the same rollouts and the same verifier as the training data. Leaves `rows.parquet`, one row per
-response, which every metric, figure and decision can be recomputed from.
+response, which every metric, figure and decision can be recomputed from; under `budgets/` the same for every
+budget, and `budgets.json` with the metrics of all.
 """
 
 import json
@@ -11,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from calibsft.artifacts import shards, write_json, write_parquet
+from calibsft.artifacts import JUDGE_CACHE, shards, write_json, write_parquet
 from calibsft.benchmarks import get_benchmark
 from calibsft.errors import InputError
 from calibsft.metrics import score_table
-from calibsft.recipe import EvalSettings
+from calibsft.recipe import EvalSettings, JudgeSettings
 from calibsft.responses.formats import Format
+from calibsft.schema import Question
+from calibsft.tables import KEYS
+from calibsft.verify.judge import Judge, load_judge
 from calibsft.verify.verdicts import verify_folder
 
 if TYPE_CHECKING:
@@ -24,11 +28,13 @@ if TYPE_CHECKING:
 
 ROWS = "rows.parquet"
 METRICS = "metrics.json"
+BUDGETS = "budgets"
 
 
 def evaluate_model(
     model_name: str,
     settings: EvalSettings,
+    judge: JudgeSettings,
     confidence_format: Format,
     seed: int,
     folder: Path,
@@ -40,25 +46,94 @@ def evaluate_model(
     from calibsft.rollouts.load import load_collector
 
     require_benchmarks(settings)
+    benchmarks = Benchmarks(settings)  # before the model, which takes longer to load
     collector = load_collector(model_name, confidence_format, settings, seed, device, dtype)
-    return {"model": model_name, **evaluate_with(collector, settings, folder, label)}
+    loaded = load_judge(judge, folder / JUDGE_CACHE, device, dtype)
+    return {"model": model_name, **evaluate_with(collector, settings, folder, label, benchmarks, loaded)}
 
 
-def evaluate_with(collector: "Collector", settings: EvalSettings, folder: Path, label: str) -> dict[str, Any]:
+class Benchmarks:
+    """The benchmarks that some settings name, with the questions that they ask of them."""
+
+    def __init__(self, settings: EvalSettings) -> None:
+        self._samples = settings.samples
+        self._benchmarks = {name: get_benchmark(name) for name in settings.benchmarks}
+        for name in (name for name, benchmark in self._benchmarks.items() if benchmark.training):
+            raise InputError(f"'{name}' is for training, not for evaluation; evaluate on '{name}-eval'")
+        data_dir = Path(settings.data_dir) if settings.data_dir else None
+        self.questions: list[Question] = [
+            question
+            for benchmark in self._benchmarks.values()
+            for question in list(benchmark.load(data_dir))[: settings.limit]
+        ]
+
+    def samples(self, question: Question) -> int:
+        return self._samples or self._benchmarks[question.dataset].samples
+
+    @property
+    def domains(self) -> dict[str, str]:
+        return {name: benchmark.domain for name, benchmark in self._benchmarks.items()}
+
+    @property
+    def versions(self) -> dict[str, int]:
+        return {name: benchmark.version for name, benchmark in self._benchmarks.items()}
+
+
+def evaluate_with(
+    collector: "Collector",
+    settings: EvalSettings,
+    folder: Path,
+    label: str,
+    benchmarks: Benchmarks | None = None,
+    judge: Judge | None = None,
+) -> dict[str, Any]:
     """The same with a model that is loaded already."""
-    benchmarks = {name: get_benchmark(name) for name in settings.benchmarks}
-    questions = [q for benchmark in benchmarks.values() for q in list(benchmark.load())[: settings.limit]]
-    counts = {name: settings.samples or benchmark.samples for name, benchmark in benchmarks.items()}
-    rollouts, verdicts = folder / "rollouts", folder / "verdicts"
+    benchmarks = benchmarks or Benchmarks(settings)
+    rollouts = folder / "rollouts"
     tokens = collector.collect(
-        questions, lambda q: counts[q.dataset], rollouts, settings.shard_questions, label
+        benchmarks.questions, benchmarks.samples, rollouts, settings.shard_questions, label
     )
-    graders = verify_folder(rollouts, collector.format, verdicts, f"{label}, verify")
-    splits = {name: benchmark.split for name, benchmark in benchmarks.items()}
-    rows = result_rows(rollouts, verdicts, splits)
+    graders = _verify_and_score(collector, benchmarks, folder, label, judge)
+    if settings.budgets:
+        _evaluate_budgets(collector, settings, benchmarks, folder, label, judge)
+    return {
+        "tokens": tokens,
+        "benchmarks": benchmarks.versions,
+        "verifier": graders,
+        "device": str(collector.device),
+    }
+
+
+def _verify_and_score(
+    collector: "Collector", benchmarks: Benchmarks, folder: Path, label: str, judge: Judge | None
+) -> list[str]:
+    """Verdicts, rows and metrics for the rollouts in `folder`; returns the names of the graders."""
+    rollouts, verdicts = folder / "rollouts", folder / "verdicts"
+    graders = verify_folder(rollouts, collector.format, verdicts, f"{label}, verify", judge)
+    rows = result_rows(rollouts, verdicts, benchmarks.domains)
     write_parquet(folder / ROWS, rows)
     write_json(folder / METRICS, score_table(rows.drop_nulls("correct")))
-    return {"tokens": tokens, "verifier": graders, "device": str(collector.device)}
+    return graders
+
+
+def _evaluate_budgets(
+    collector: "Collector",
+    settings: EvalSettings,
+    benchmarks: Benchmarks,
+    folder: Path,
+    label: str,
+    judge: Judge | None,
+) -> None:
+    from calibsft.rollouts.budgets import cut_rollouts
+
+    results = []
+    for budget in sorted(settings.budgets):
+        under, name = folder / BUDGETS / str(budget), f"{label}, {budget} tokens"
+        cut_rollouts(collector, benchmarks.questions, folder / "rollouts", budget, under / "rollouts", name)
+        _verify_and_score(collector, benchmarks, under, name, judge)
+        forced = pl.read_parquet(under / ROWS, columns=["forced"])["forced"].mean()
+        results.append({"budget": budget, "forced": forced, **read_metrics(under)})
+    write_json(folder / f"{BUDGETS}.json", results)
 
 
 def require_benchmarks(settings: EvalSettings) -> None:
@@ -66,20 +141,24 @@ def require_benchmarks(settings: EvalSettings) -> None:
         raise InputError("no benchmark to evaluate on; name some in eval.benchmarks or with --benchmarks")
 
 
-def result_rows(rollouts: Path, verdicts: Path, splits: Mapping[str, str]) -> pl.DataFrame:
+def result_rows(rollouts: Path, verdicts: Path, domains: Mapping[str, str]) -> pl.DataFrame:
     """One row per response: what it said, whether it was right, and to which split it belongs."""
-    keys = ("dataset", "question_id", "sample")
     graded = pl.concat([pl.read_parquet(shard) for shard in shards(verdicts)])
     sampled = pl.concat([pl.read_parquet(shard) for shard in shards(rollouts)])
-    joined = graded.join(
-        sampled.select(*keys, "response", "finished", "confidence_entropy"),
-        on=keys,
-        validate="1:1",
-        maintain_order="left",
-    )
-    return joined.with_columns(split=pl.col("dataset").replace_strict(splits, return_dtype=pl.String))
+    kept = [
+        name for name in ("response", "finished", "confidence_entropy", "forced") if name in sampled.columns
+    ]
+    joined = graded.join(sampled.select(*KEYS, *kept), on=KEYS, validate="1:1", maintain_order="left")
+    return joined.with_columns(split=pl.col("dataset").replace_strict(domains, return_dtype=pl.String))
 
 
 def read_metrics(folder: Path) -> dict[str, Any]:
     metrics: dict[str, Any] = json.loads((folder / METRICS).read_text(encoding="utf-8"))
     return metrics
+
+
+def read_budgets(folder: Path) -> list[dict[str, Any]]:
+    """The metrics under every budget, in ascending order; empty where none was asked for."""
+    path = folder / f"{BUDGETS}.json"
+    budgets: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    return budgets

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,9 @@ class Rollout:
 
     `token_ids` are the sampled ids including a final end-of-sequence token when there was one;
     `response` is their exact text without it. `mean_logprob` is the mean token log-probability under the
-    generator at temperature 1; `confidence_entropy` the mean next-token entropy in nats over the tokens
-    of the confidence value, None when there is no such value.
+    generator at temperature 1, None when some tokens were not sampled; `confidence_entropy` the mean
+    next-token entropy in nats over the tokens of the confidence value, None when there is no such value.
+    `forced_answer` is what the model answered when an unfinished response was made to end, where it was.
     """
 
     dataset: str
@@ -47,8 +48,9 @@ class Rollout:
     response: str
     token_ids: tuple[int, ...]
     finished: bool
-    mean_logprob: float
+    mean_logprob: float | None
     confidence_entropy: float | None
+    forced_answer: str | None = None
 
 
 class Grade(StrEnum):
@@ -74,7 +76,7 @@ class Verdict:
     """One response, parsed and graded.
 
     `reason` is the parser's code, "ok" for a well-formed response. `confidence` is None when the text
-    holds no readable confidence.
+    holds no readable confidence. `grader` is what graded the answer, by name and version.
     """
 
     dataset: str
@@ -84,6 +86,7 @@ class Verdict:
     reason: str
     answer: str | None
     confidence: Fraction | None
+    grader: str
 
     @property
     def correct(self) -> bool:

@@ -12,23 +12,26 @@ from pathlib import Path
 
 import polars as pl
 
+from calibsft.artifacts import shards
 from calibsft.errors import InputError
 
 TRUE_WORDS = ("true", "1", "1.0", "yes", "correct")
 FALSE_WORDS = ("false", "0", "0.0", "no", "incorrect")
 # Never numbers, whatever they look like: 007 is not 7, and a gold of 3 beside one of 0.5 is not 3.0.
 TEXT_COLUMNS = ("question_id", "dataset", "question", "response", "gold", "kind", "split")
+# What identifies a response, in every table.
+KEYS = ("dataset", "question_id", "sample")
 SHOWN_CHARACTERS = 40
 
 
 def read_table(path: Path, required: Sequence[str] = ()) -> pl.DataFrame:
-    """Load `path` and make sure that it has rows and the `required` columns.
+    """Load `path`, a file or the folder of a stage, and make sure that it has rows and the `required` columns.
 
     Ids are read as text so that 007 and 7 stay different.
     """
-    if not path.is_file():
+    if not path.exists():
         raise InputError(f"{path}: no such file; give a .csv, .jsonl or .parquet file")
-    frame = _load(path)
+    frame = _load_parts(path) if path.is_dir() else _load(path)
     if frame.is_empty():
         raise InputError(f"{path}: the file has no rows; write at least one response into it")
     require_columns(path, frame, required)
@@ -57,6 +60,14 @@ def text_column(path: Path, frame: pl.DataFrame, column: str) -> pl.Series:
     if values.dtype.is_nested() or values.dtype == pl.Binary:
         raise InputError(f"{path}: column '{column}' holds {values.dtype}, not text; write one text per row")
     return values.cast(pl.String)
+
+
+def _load_parts(folder: Path) -> pl.DataFrame:
+    """The table that a stage left in `folder`."""
+    parts = shards(folder)
+    if not parts:
+        raise InputError(f"{folder}: a folder without part-*.parquet; give a file, or a folder of verdicts")
+    return pl.read_parquet(parts)
 
 
 def _load(path: Path) -> pl.DataFrame:
@@ -148,3 +159,44 @@ def boolean_column(path: Path, frame: pl.DataFrame, column: str) -> pl.Series:
             f" ({wrong.sum()} such rows); write true or false"
         )
     return true.rename(column)
+
+
+def response_rows(path: Path, frame: pl.DataFrame) -> pl.DataFrame:
+    """`frame` with what identifies a response and whether it is whole, filled in where the file leaves it out.
+
+    Without `dataset` there is one without a name; without `sample` the rows of a question are numbered in file
+    order; without `finished` every response is. Refuses two rows for the same sample.
+    """
+    if "dataset" not in frame.columns:
+        frame = frame.with_columns(pl.lit("").alias("dataset"))
+    finished = (
+        boolean_column(path, frame, "finished")
+        if "finished" in frame.columns
+        else pl.lit(True).alias("finished")
+    )
+    frame = frame.with_columns(_samples(path, frame), finished)
+    repeated = frame.select(pl.struct(KEYS).is_duplicated()).to_series()
+    if repeated.any():
+        row = row_of(repeated)
+        question, sample = shown(frame["question_id"][row - 1]), frame["sample"][row - 1]
+        raise InputError(
+            f"{path}, row {row}: question {question} has more than one row with sample {sample};"
+            " number the samples of a question apart, or leave the column out"
+        )
+    return frame
+
+
+def _samples(path: Path, frame: pl.DataFrame) -> pl.Series:
+    """The samples' numbers: those of the file, else rows of a question in file order."""
+    if "sample" not in frame.columns:
+        counted = pl.int_range(pl.len()).over("dataset", "question_id").alias("sample")
+        return frame.select(counted).to_series()
+    given = text_column(path, frame, "sample").str.strip_chars()
+    wrong = ~given.str.contains(r"\A[0-9]+(\.0)?\z")
+    if wrong.any():
+        row = row_of(wrong)
+        raise InputError(
+            f"{path}, row {row}: sample {shown(given[row - 1])} is not a whole number ({wrong.sum()} such rows);"
+            " number the samples of a question 0, 1, …, or leave the column out"
+        )
+    return given.str.strip_suffix(".0").cast(pl.Int64)

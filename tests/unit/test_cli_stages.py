@@ -10,29 +10,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from calibsft.cli import main
-
 Command = Callable[..., tuple[int, str, str]]
 
 
-@pytest.fixture
-def calibsft(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """The command, run in process inside an empty folder with a questions file."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def _questions(tmp_path: Path) -> None:
+    """A questions file in the folder where the command runs."""
     rows = [
         {"question_id": a, "question": f"{a}*11", "gold": f"{a * 11:04d}", "kind": "exact"}
         for a in range(10, 16)
     ]
-    Path("q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["calibsft", *map(str, arguments)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        shown = capsys.readouterr()
-        return int(end.value.code or 0), shown.out, shown.err
-
-    return run
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 ROLLOUT = ("rollout", "--questions", "q.jsonl", "--max-new-tokens", 30, "--device", "cpu")

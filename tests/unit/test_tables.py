@@ -73,8 +73,8 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert refusal(path) == f"{path}: no such file; give a .csv, .jsonl or .parquet file"
 
 
-def test_a_folder_is_not_a_file(tmp_path: Path) -> None:
-    assert "no such file" in refusal(tmp_path)
+def test_a_folder_that_no_stage_wrote_is_refused(tmp_path: Path) -> None:
+    assert "a folder without part-*.parquet" in refusal(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])

@@ -12,12 +12,14 @@ import typer
 
 from calibsft.cli.build import build
 from calibsft.cli.evaluate import evaluate
+from calibsft.cli.ls import ls
 from calibsft.cli.report import report
 from calibsft.cli.rl import rl
 from calibsft.cli.rollout import rollout
 from calibsft.cli.run import run
 from calibsft.cli.score import score
 from calibsft.cli.sft import sft
+from calibsft.cli.validate import validate
 from calibsft.cli.verify import verify
 from calibsft.errors import InputError
 from calibsft.text import printable
@@ -32,6 +34,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "eval": evaluate,
     "score": score,
     "report": report,
+    "validate": validate,
+    "ls": ls,
 }
 
 app = typer.Typer(

@@ -8,12 +8,17 @@ import typer
 from calibsft.artifacts import model_inputs
 from calibsft.cli.options import (
     AsJson,
+    DataDir,
     Device,
     Dtype,
     FormatName,
     Fresh,
+    JudgeModel,
+    JudgeUrl,
     Out,
     Seed,
+    Stop,
+    judge_settings,
     listed,
     perform,
     print_scores,
@@ -23,7 +28,10 @@ from calibsft.cli.options import (
 def evaluate(
     model: Annotated[str, typer.Option("--model", help="Checkpoint folder or Hub id.")],
     out: Out,
-    benchmarks: Annotated[str, typer.Option("--benchmarks", help="Comma-separated names.")],
+    benchmarks: Annotated[
+        str, typer.Option("--benchmarks", help="Comma-separated names; `calibsft ls benchmarks` lists them.")
+    ],
+    data_dir: DataDir = None,
     samples: Annotated[
         int | None,
         typer.Option("--samples", "-n", help="Responses per question; default: each benchmark's own."),
@@ -34,8 +42,18 @@ def evaluate(
     temperature: float = 0.6,
     top_p: float = 1.0,
     max_new_tokens: int = 16384,
+    stop: Stop = None,
+    budgets: Annotated[
+        str | None,
+        typer.Option(
+            "--budgets",
+            help="Token budgets, e.g. 1000,2000: responses are cut there, and answer and confidence forced.",
+        ),
+    ] = None,
     max_rows: Annotated[int, typer.Option("--max-rows", help="Sequences decoded side by side.")] = 64,
     format: FormatName = "probability",
+    judge: JudgeModel = None,
+    judge_url: JudgeUrl = None,
     seed: Seed = 0,
     device: Device = "auto",
     dtype: Dtype = "auto",
@@ -43,33 +61,38 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Sample, verify and score a model on benchmarks."""
-    from calibsft.evaluation import evaluate_model, read_metrics
+    from calibsft.evaluation import evaluate_model, read_budgets, read_metrics
     from calibsft.recipe import EvalSettings, validated
     from calibsft.responses.formats import get_format
 
-    names = listed(benchmarks)
     data = {
-        "benchmarks": names,
+        "benchmarks": listed(benchmarks),
+        "data_dir": str(data_dir) if data_dir else None,
         "samples": samples,
         "limit": limit,
         "temperature": temperature,
         "top_p": top_p,
         "max_new_tokens": max_new_tokens,
+        "stop": tuple(stop or ()),
         "max_rows": max_rows,
+        "budgets": listed(budgets or ""),
     }
     settings = validated(EvalSettings, data, "eval")
-    confidence_format = get_format(format)
+    judging, confidence_format = judge_settings(judge, judge_url), get_format(format)
     shaped = {
         "model": model,
         "format": format,
         "seed": seed,
         "dtype": dtype,
         "eval": settings.model_dump(mode="json"),
+        "judge": judging.model_dump(mode="json"),
     }
 
     def work(folder: Path) -> dict[str, Any]:
-        facts = evaluate_model(model, settings, confidence_format, seed, folder, device, dtype, "eval")
+        facts = evaluate_model(
+            model, settings, judging, confidence_format, seed, folder, device, dtype, "eval"
+        )
         return {"label": model, **facts}
 
     perform(out, "eval", shaped, model_inputs(model), work, fresh)
-    print_scores(read_metrics(out), as_json)
+    print_scores({**read_metrics(out), "budgets": read_budgets(out)}, as_json)

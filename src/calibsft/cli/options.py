@@ -3,12 +3,15 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from calibsft.artifacts import StageFolder
 from calibsft.text import printable
+
+if TYPE_CHECKING:
+    from calibsft.recipe import JudgeSettings
 
 Set = Annotated[
     list[str] | None,
@@ -39,6 +42,26 @@ AsJson = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu, cuda, cuda:1, …")]
+Stop = Annotated[list[str] | None, typer.Option("--stop", help="Text that ends a response. Repeatable.")]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="Folder with the benchmarks' files, read instead of the Hub."),
+]
+JudgeModel = Annotated[
+    str | None,
+    typer.Option(
+        "--judge",
+        help="Model that judges answers of kind `judge`; without one they are matched against aliases.",
+    ),
+]
+JudgeUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--judge-url",
+        help="OpenAI-compatible endpoint of the judge, e.g. http://localhost:8000/v1; without one the judge is loaded"
+        " here. The key comes from CALIBSFT_JUDGE_API_KEY or OPENAI_API_KEY.",
+    ),
+]
 Dtype = Annotated[str, typer.Option("--dtype", help="auto, float32, bfloat16 or float16.")]
 
 
@@ -54,6 +77,13 @@ def perform(
     StageFolder(out, name, settings, inputs).perform(work, fresh)
 
 
+def judge_settings(model: str | None, url: str | None) -> "JudgeSettings":
+    """The judge that `--judge` and `--judge-url` name."""
+    from calibsft.recipe import JudgeSettings, validated
+
+    return validated(JudgeSettings, {"model": model, "url": url}, "judge")
+
+
 def listed(text: str) -> tuple[str, ...]:
     """The names in a comma-separated list."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
@@ -64,6 +94,9 @@ def print_scores(scores: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(scores, indent=2))
         return
-    from calibsft.report.terminal import score_lines
+    from calibsft.report.terminal import budget_lines, score_lines
 
-    print("\n".join(printable(line) for line in score_lines(scores)))
+    lines = score_lines(scores)
+    if scores.get("budgets"):
+        lines += ["", *budget_lines(scores["budgets"])]
+    print("\n".join(printable(line) for line in lines))

@@ -5,27 +5,38 @@ from typing import Annotated, Any
 
 import typer
 
-from calibsft.artifacts import file_hash, model_inputs
-from calibsft.cli.options import Device, Dtype, FormatName, Fresh, Out, Seed, perform
+from calibsft.artifacts import model_inputs
+from calibsft.cli.options import DataDir, Device, Dtype, FormatName, Fresh, Out, Seed, Stop, perform
+from calibsft.errors import InputError
 
 
 def rollout(
     model: Annotated[str, typer.Option("--model", help="Checkpoint folder or Hub id.")],
+    out: Out,
     questions: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             "--questions",
-            help="CSV, JSONL or Parquet with question_id, question, gold (and kind: exact or math).",
+            help="CSV, JSONL or Parquet with question_id, question, gold (and kind: the grader, else math).",
         ),
-    ],
-    out: Out,
+    ] = None,
+    benchmark: Annotated[
+        str | None,
+        typer.Option("--benchmark", help="Instead of a file: a benchmark's questions, e.g. deepscaler."),
+    ] = None,
+    data_dir: DataDir = None,
     samples: Annotated[int, typer.Option("--samples", "-n", help="Responses per question.")] = 50,
     temperature: float = 1.0,
     top_p: float = 0.95,
     max_new_tokens: int = 8192,
-    stop: Annotated[
-        list[str] | None, typer.Option("--stop", help="Text that ends a response. Repeatable.")
-    ] = None,
+    stop: Stop = None,
+    force_answer: Annotated[
+        bool,
+        typer.Option(
+            "--force-answer",
+            help="Ask for the answer of a truncated response, so that it counts in the success rate.",
+        ),
+    ] = False,
     max_rows: Annotated[int, typer.Option("--max-rows", help="Sequences decoded side by side.")] = 64,
     shard_questions: Annotated[
         int, typer.Option("--shard-questions", help="Questions per Parquet shard, the unit of resuming.")
@@ -38,7 +49,8 @@ def rollout(
     fresh: Fresh = False,
 ) -> None:
     """Sample responses from a model, n per question, into Parquet shards."""
-    from calibsft.benchmarks.files import load_questions
+    from calibsft.benchmarks import get_benchmark
+    from calibsft.questions import load_source, source_hash
     from calibsft.recipe import QuestionSettings, RolloutSettings, validated
     from calibsft.responses.formats import get_format
 
@@ -50,11 +62,16 @@ def rollout(
         "stop": tuple(stop or ()),
         "max_rows": max_rows,
         "shard_questions": shard_questions,
+        "force_answer": force_answer,
     }
     settings = validated(RolloutSettings, data, "rollout")
     confidence_format = get_format(format)
-    chosen = validated(QuestionSettings, {"source": str(questions), "limit": limit}, "rollout")
-    loaded = load_questions(questions)[: chosen.limit]
+    if (questions is None) == (benchmark is None):
+        raise InputError("give either --questions FILE or --benchmark NAME to say what to ask")
+    source = get_benchmark(benchmark).name if benchmark else str(questions)
+    asked = {"source": source, "data_dir": str(data_dir) if data_dir else None, "limit": limit}
+    chosen = validated(QuestionSettings, asked, "rollout")
+    loaded = load_source(chosen.source, chosen.data_dir)[: chosen.limit]
     shaped = {
         "model": model,
         "format": format,
@@ -71,4 +88,4 @@ def rollout(
         tokens = collector.collect(loaded, lambda _: samples, folder, settings.shard_questions, "rollout")
         return {"tokens": tokens, "device": collector.device}
 
-    perform(out, "rollout", shaped, {"questions": file_hash(questions), **model_inputs(model)}, work, fresh)
+    perform(out, "rollout", shaped, {"questions": source_hash(source), **model_inputs(model)}, work, fresh)

@@ -12,7 +12,8 @@ def score(
     file: Annotated[
         Path,
         typer.Argument(
-            help="CSV, JSONL or Parquet with confidence, correct (and optionally question_id, dataset, split)."
+            help="CSV, JSONL or Parquet with confidence, correct (and optionally question_id, dataset, split),"
+            " or a folder that `calibsft verify` wrote."
         ),
     ],
     malformed: Annotated[

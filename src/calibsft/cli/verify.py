@@ -1,31 +1,71 @@
-"""`calibsft verify`: parse and grade rollouts."""
+"""`calibsft verify`: parse and grade responses."""
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from calibsft.cli.options import FormatName, Fresh, Out, perform
+from calibsft.cli.options import (
+    AsJson,
+    Device,
+    Dtype,
+    FormatName,
+    Fresh,
+    JudgeModel,
+    JudgeUrl,
+    Out,
+    judge_settings,
+    perform,
+)
+from calibsft.text import printable
 
 
 def verify(
-    rollouts: Annotated[Path, typer.Argument(help="Folder that `calibsft rollout` wrote.")],
+    responses: Annotated[
+        Path,
+        typer.Argument(
+            help="Folder that `calibsft rollout` wrote, or a CSV, JSONL or Parquet file with question_id, response,"
+            " gold (and optionally kind, tolerance, question, answer, dataset, sample, finished)."
+        ),
+    ],
     out: Out,
     format: FormatName = "probability",
+    judge: JudgeModel = None,
+    judge_url: JudgeUrl = None,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
     fresh: Fresh = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Parse and grade rollouts; re-grading never samples again."""
-    from calibsft.artifacts import read_manifest
-    from calibsft.responses.formats import get_format
-    from calibsft.verify.verdicts import verify_folder
+    """Parse and grade responses; re-grading never samples again.
 
-    confidence_format = get_format(format)
-    inputs = {"rollout": read_manifest(rollouts)["content_hash"]}
-    perform(
-        out,
-        "verify",
-        {"format": format},
-        inputs,
-        lambda folder: {"verifier": verify_folder(rollouts, confidence_format, folder, "verify")},
-        fresh,
+    Every response gets a grade: correct, incorrect, unparsed_answer, timeout, too_large or error count as scored;
+    unparsed_gold and unjudged leave it unscored. `calibsft ls graders` lists the kinds.
+    """
+    from calibsft.artifacts import JUDGE_CACHE, file_hash, read_manifest
+    from calibsft.report.terminal import verdict_lines
+    from calibsft.responses.formats import get_format
+    from calibsft.verify.judge import load_judge
+    from calibsft.verify.verdicts import count_verdicts, verify_file, verify_folder
+
+    confidence_format, settings = get_format(format), judge_settings(judge, judge_url)
+    of_run = responses.is_dir()
+    inputs = (
+        {"rollout": read_manifest(responses)["content_hash"]}
+        if of_run
+        else {"responses": file_hash(responses)}
     )
+
+    def work(folder: Path) -> dict[str, Any]:
+        grade = verify_folder if of_run else verify_file
+        loaded = load_judge(settings, folder / JUDGE_CACHE, device, dtype)
+        return {"verifier": grade(responses, confidence_format, folder, "verify", loaded)}
+
+    shaped = {"format": format, "judge": settings.model_dump(mode="json")}
+    perform(out, "verify", shaped, inputs, work, fresh)
+    counts = count_verdicts(out)
+    if as_json:
+        print(json.dumps(counts, indent=2))
+    else:
+        print("\n".join(printable(line) for line in verdict_lines(counts)))

@@ -20,7 +20,7 @@ SHOWN_CHARACTERS = 40
 
 
 def score_file(path: Path, malformed: str = "error") -> dict[str, Metrics | int]:
-    """Score a CSV, JSONL or Parquet file; see `score_table` for columns and result.
+    """Score a CSV, JSONL or Parquet file, or a folder of verdicts; see `score_table` for columns and result.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def score_file(path: Path, malformed: str = "error") -> dict[str, Metrics | int]
     """
     if malformed not in MALFORMED_POLICIES:
         unknown_name("policy for malformed confidences", malformed, list(MALFORMED_POLICIES))
-    frame = _read(path)
+    frame, unscored = _read(path)
     confidence = _confidence_column(frame["confidence"])
     unread = confidence.is_null()
     if malformed == "error" and unread.any():
@@ -45,17 +45,23 @@ def score_file(path: Path, malformed: str = "error") -> dict[str, Metrics | int]
         raise InputError(
             f"{path}: no row has a readable confidence; write numbers in [0, 1] into that column"
         )
-    return {**score_table(kept), "dropped": frame.height - kept.height}
+    return {**score_table(kept), "dropped": unscored + frame.height - kept.height}
 
 
-def _read(path: Path) -> pl.DataFrame:
+def _read(path: Path) -> tuple[pl.DataFrame, int]:
+    """The rows to score, and how many the verifier left unscored."""
     frame = read_table(path)
     require_columns(path, frame, ("confidence", "correct"))
+    found = frame.height
+    if "grade" in frame.columns:  # verdicts: without a readable gold there is nothing to score
+        frame = frame.drop_nulls("correct")
+    if "dataset" in frame.columns and (frame["dataset"] == "").all():
+        frame = frame.drop("dataset")
     # An empty confidence is malformed, which has its own policy; an empty cell elsewhere is a mistake.
     for column in ("correct", "dataset", "question_id", "split"):
         if column in frame.columns:
             require_filled(path, frame, column)
-    return frame
+    return frame, found - frame.height
 
 
 def _confidence_column(raw: pl.Series) -> pl.Series:

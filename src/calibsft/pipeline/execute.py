@@ -14,11 +14,12 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from calibsft import progress
-from calibsft.artifacts import SETTINGS, StageFolder, file_hash, model_inputs, read_manifest, write_text
+from calibsft.artifacts import SETTINGS, StageFolder, model_inputs, read_manifest, write_text
 from calibsft.errors import InputError
 from calibsft.pipeline.plan import Stage, plan
 from calibsft.pipeline.stages import Run
 from calibsft.progress import FIRST_PROCESS, warn
+from calibsft.questions import source_hash
 from calibsft.recipe import PLAYGROUND, Recipe, load_recipe
 
 PARENT_CHECK_SECONDS = 1.0
@@ -52,7 +53,7 @@ def folder(recipe: Recipe, root: Path, stage: Stage) -> StageFolder:
     """The stage's folder, with hashes of everything that the stage reads."""
     inputs = {name: read_manifest(root / name)["content_hash"] for name in stage.needs}
     if "questions" in stage.settings and recipe.questions.source != PLAYGROUND:
-        inputs["questions"] = file_hash(Path(recipe.questions.source))
+        inputs["questions"] = source_hash(recipe.questions.source)
     if "model" in stage.settings and recipe.model != PLAYGROUND:
         inputs |= model_inputs(recipe.model)
     return StageFolder(root / stage.name, stage.name, stage.settings, inputs)

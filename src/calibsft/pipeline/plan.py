@@ -85,7 +85,7 @@ def _stages_of(run: Run, chain: Chain) -> Iterator[Stage]:
         watched = ("eval",) if run.recipe.rl_of(chain.steps[-1]).eval_every else ()
         sections = ("seed", "format", "model", "device", "rl", *watched)
         yield make(chain.stage(), chain, sections, needs, stages.run_rl)
-    yield make(chain.evaluation, chain, (*SAMPLED_FROM, "eval"), model, stages.evaluate)
+    yield make(chain.evaluation, chain, (*SAMPLED_FROM, "eval", "judge"), model, stages.evaluate)
 
 
 def _sampled(run: Run, chain: Chain) -> Iterator[Stage]:
@@ -93,7 +93,7 @@ def _sampled(run: Run, chain: Chain) -> Iterator[Stage]:
     rollout, verify = chain.stage("rollout"), chain.stage("verify")
     sections = (*SAMPLED_FROM, "questions", "rollout")
     yield _stage(run, rollout, chain, sections, (model_stage(chain),), stages.collect_rollouts)
-    yield _stage(run, verify, chain, ("format",), (rollout,), stages.verify_rollouts)
+    yield _stage(run, verify, chain, ("format", "judge"), (rollout,), stages.verify_rollouts)
 
 
 def _prior(run: Run, chain: Chain) -> Iterator[Stage]:

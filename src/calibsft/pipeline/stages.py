@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from calibsft.artifacts import GRADIENT, write_json
+from calibsft.artifacts import GRADIENT, JUDGE_CACHE, write_json
 from calibsft.errors import InputError
 from calibsft.pipeline.chain import Chain
 from calibsft.progress import Progress, say, warn
@@ -73,15 +73,19 @@ def training_questions(recipe: Recipe) -> list[Any]:
         from calibsft.playground import world
 
         return world.training_questions(recipe.questions.limit or PLAYGROUND_QUESTIONS)
-    from calibsft.benchmarks.files import load_questions
+    from calibsft.questions import load_source
 
-    return load_questions(Path(recipe.questions.source))[: recipe.questions.limit]
+    return load_source(recipe.questions.source, recipe.questions.data_dir)[: recipe.questions.limit]
 
 
 def verify_rollouts(run: Run, chain: Chain, folder: Path) -> Facts:
+    from calibsft.verify.judge import load_judge
     from calibsft.verify.verdicts import verify_folder
 
-    versions = verify_folder(run.root / chain.stage("rollout"), run.format(chain), folder, folder.name)
+    recipe = run.recipe
+    judge = load_judge(recipe.judge, folder / JUDGE_CACHE, recipe.device, recipe.dtype)
+    rollouts = run.root / chain.stage("rollout")
+    graders = verify_folder(rollouts, run.format(chain), folder, folder.name, judge)
     accuracy = pl.scan_parquet(folder / "part-*.parquet").select(pl.col("correct").mean()).collect().item()
     if accuracy is None:
         raise InputError(
@@ -92,7 +96,7 @@ def verify_rollouts(run: Run, chain: Chain, folder: Path) -> Facts:
         warn(
             f"the base model is right in {accuracy:.0%} of its responses; {low:.0%} to {high:.0%} is where targets spread: change base.steps"
         )
-    return {"verifier": versions, "accuracy": accuracy}
+    return {"verifier": graders, "accuracy": accuracy}
 
 
 def build_training_set(run: Run, chain: Chain, folder: Path) -> Facts:
@@ -150,6 +154,7 @@ def evaluate(run: Run, chain: Chain, folder: Path) -> Facts:
     facts = evaluate_model(
         run.model(chain),
         recipe.eval,
+        recipe.judge,
         run.format(chain),
         recipe.seed,
         folder,

@@ -52,6 +52,34 @@ def _banded(histogram: dict[Fraction, int]) -> list[int]:
     return counts
 
 
+def verdict_lines(counts: dict[str, Any]) -> list[str]:
+    """How the grading came out, as aligned lines: responses by grade, for all and by dataset."""
+    parts = {"all responses": counts["overall"]}
+    if set(counts["datasets"]) != {""}:
+        parts |= counts["datasets"]
+    grades = list(counts["overall"]["grades"])
+    width = max(len(name) for name in parts)
+    lines = [f"{'':<{width}} {'n':>9} {'right':>7} " + " ".join(f"{grade:>{len(grade)}}" for grade in grades)]
+    for name, part in parts.items():
+        share = "-" if part["correct"] is None else f"{part['correct']:.1%}"
+        cells = " ".join(f"{part['grades'].get(grade, 0):>{len(grade)},}" for grade in grades)
+        lines.append(f"{name:<{width}} {part['n']:>9,} {share:>7} {cells}")
+    if unscored := counts["overall"]["unscored"]:
+        lines.append(f"{unscored:,} are unscored: their gold could not be read, or the judge gave no verdict")
+    return [*lines, f"graded by {', '.join(counts['graders'])}"]
+
+
+def budget_lines(budgets: list[dict[str, Any]]) -> list[str]:
+    """Pooled metrics under every token budget, as aligned lines."""
+    titles = ("Pass@1", "AUROC", "Brier", "ECE")
+    lines = [f"{'budget':>9} {'forced':>7} " + " ".join(f"{title:>9}" for title in titles)]
+    for part in budgets:
+        values = [part["overall"][key] for key in ("pass@1", "auroc", "brier", "ece")]
+        cells = " ".join(f"{'-' if value is None else f'{value:.4f}':>9}" for value in values)
+        lines.append(f"{part['budget']:>9,} {part['forced']:>7.1%} {cells}")
+    return lines
+
+
 def score_lines(scores: dict[str, Any]) -> list[str]:
     """The metrics of `metrics.score_table` as aligned lines: pooled, then by dataset."""
     parts = {"all rows": scores["overall"], **scores["datasets"]}

@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from calibsft.benchmarks.files import DEFAULT_KIND
 from calibsft.errors import InputError
 from calibsft.responses.formats import get_format
 from calibsft.responses.parse import Parsed, parse
@@ -19,6 +18,7 @@ from calibsft.rl.method import Group, Method
 from calibsft.rl.methods import get_method
 from calibsft.schema import Grade
 from calibsft.verify import GradeItem, VerifierPool
+from calibsft.verify.files import DEFAULT_KIND
 
 Completion: TypeAlias = str | list[dict[str, Any]]
 

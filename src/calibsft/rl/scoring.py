@@ -80,16 +80,15 @@ class Scorer:
         """One group per question; a question whose gold answer cannot be read gives none."""
         read = [[self._read(completion) for completion in row] for row in completions]
         items = [
-            GradeItem(question.kind, question.golds, parsed.answer, question.tolerance)
+            GradeItem(question.kind, question.golds, parsed.answer or "", question.tolerance)
             for question, row in zip(questions, read, strict=True)
             for parsed, _ in row
-            if parsed.answer is not None
         ]
         grades = iter(self._pool.grade_all(items))
         groups = []
         for question, row in zip(questions, read, strict=True):
-            # No answer to grade is an unreadable answer, which counts as wrong.
-            graded = [Grade.UNPARSED_ANSWER if p.answer is None else next(grades) for p, _ in row]
+            # No answer is graded as an empty one, which counts as wrong.
+            graded = [next(grades) for _ in row]
             if all(grade.scored for grade in graded):
                 groups.append(self._group(question, row, graded))
             elif not self._warned:

@@ -5,7 +5,9 @@ from its own id. A killed run leaves whole shards; the rerun writes the missing 
 rows. Knows nothing of correctness: that is `verify`.
 """
 
+import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -16,6 +18,7 @@ from calibsft.errors import InputError
 from calibsft.progress import Progress, warn
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse
+from calibsft.rollouts.endings import Cut, force_endings
 from calibsft.rollouts.engine import Completion, Engine, Request, Sampling, sample_seed
 from calibsft.rollouts.prompts import prompt_ids, require_room
 from calibsft.rollouts.read import text_offsets, value_entropy
@@ -31,6 +34,7 @@ ROLLOUT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "finished": pl.Boolean,
     "mean_logprob": pl.Float32,
     "confidence_entropy": pl.Float32,
+    "forced_answer": pl.String,
 }
 
 
@@ -41,6 +45,8 @@ class Collector:
     ----------
     context
         The model's context length, None when unlimited.
+    force_answer
+        Ask for the answer of a response that did not end; its text stays as it was sampled.
     """
 
     def __init__(
@@ -52,9 +58,11 @@ class Collector:
         seed: int,
         context: int | None = None,
         device: str = "cpu",
+        force_answer: bool = False,
     ) -> None:
         self.engine, self.tokenizer, self.format = engine, tokenizer, confidence_format
         self.sampling, self.seed, self.context, self.device = sampling, seed, context, device
+        self.force_answer = force_answer
         self._pieces: dict[int, str] = {}
 
     def collect(
@@ -84,11 +92,42 @@ class Collector:
                     for q, row in zip(part, results, strict=True)
                     for i, c in enumerate(row)
                 ]
-                write_parquet(folder / name, rollouts_frame(rows))
+                write_parquet(folder / name, rollouts_frame(self._with_forced_answers(part, rows)))
         lengths = pl.scan_parquet([folder / name for name in plan]).select(
             pl.col("token_ids").list.len().sum()
         )
         return int(lengths.collect().item())
+
+    def end(self, cut: Sequence[tuple[Question, int, tuple[int, ...]]]) -> list[Rollout]:
+        """Responses - question, sample, tokens to keep - made to end with an answer and a confidence."""
+        endings = self._endings(cut, self.sampling, confidence=True)
+        return [self._rollout(q, sample, c) for (q, sample, _), c in zip(cut, endings, strict=True)]
+
+    def _with_forced_answers(self, questions: Sequence[Question], rows: list[Rollout]) -> list[Rollout]:
+        """`rows`, those that did not end with what the model then answers when asked, greedily."""
+        by_key = {(q.dataset, q.id): q for q in questions}
+        open_ = [i for i, row in enumerate(rows) if self.force_answer and not row.finished]
+        cut = [
+            (by_key[rows[i].dataset, rows[i].question_id], rows[i].sample, rows[i].token_ids) for i in open_
+        ]
+        endings = self._endings(cut, Sampling(temperature=0), confidence=False)
+        for i, ending in zip(open_, endings, strict=True):
+            text = text_offsets(self.tokenizer, ending, self.engine.end_ids, self._pieces).text
+            rows[i] = replace(rows[i], forced_answer=parse(text, self.format).answer)
+        return rows
+
+    def _endings(
+        self, cut: Sequence[tuple[Question, int, tuple[int, ...]]], sampling: Sampling, confidence: bool
+    ) -> list[Completion]:
+        cuts = [
+            Cut(
+                prompt_ids(self.tokenizer, q.text, self.format),
+                ids[:-1] if ids and ids[-1] in self.engine.end_ids else ids,
+                sample_seed(self.seed, q.dataset, f"{q.id}\0ending", sample),
+            )
+            for q, sample, ids in cut
+        ]
+        return force_endings(self.engine, self.tokenizer, cuts, sampling, self.context, confidence)
 
     def _seeds(self, question: Question, count: int) -> tuple[int, ...]:
         return tuple(sample_seed(self.seed, question.dataset, question.id, i) for i in range(count))
@@ -102,9 +141,14 @@ class Collector:
             response=offsets.text,
             token_ids=completion.token_ids,
             finished=completion.finished,
-            mean_logprob=float(completion.logprobs.mean()),
-            confidence_entropy=value_entropy(offsets, parse(offsets.text, self.format), completion),
+            mean_logprob=_known(float(completion.logprobs.mean())),
+            confidence_entropy=_known(value_entropy(offsets, parse(offsets.text, self.format), completion)),
         )
+
+
+def _known(figure: float | None) -> float | None:
+    """None for a figure that involves tokens which were not sampled here."""
+    return None if figure is None or math.isnan(figure) else figure
 
 
 def plan_shards(questions: Sequence[Question], size: int) -> dict[str, Sequence[Question]]:

@@ -32,4 +32,7 @@ def make_collector(
     """A collector for an engine that is there already."""
     sampling = Sampling(settings.temperature, settings.top_p, settings.max_new_tokens, settings.stop)
     device = str(engine.model.device)
-    return Collector(engine, engine.tokenizer, confidence_format, sampling, seed, engine.context, device)
+    force_answer = isinstance(settings, RolloutSettings) and settings.force_answer
+    return Collector(
+        engine, engine.tokenizer, confidence_format, sampling, seed, engine.context, device, force_answer
+    )

@@ -20,10 +20,9 @@ from calibsft.progress import warn
 from calibsft.recipe import TargetSettings
 from calibsft.responses.formats import Format, messages
 from calibsft.responses.parse import parse, replace_confidence
-from calibsft.tables import shown
+from calibsft.tables import KEYS, shown
 from calibsft.targets import TARGETS
 from calibsft.targets.balance import balance
-from calibsft.targets.pool import KEYS
 
 SFT_TABLE = "sft.parquet"
 SFT_CHAT = "sft.jsonl"

@@ -13,16 +13,17 @@ from calibsft.errors import InputError
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse
 from calibsft.tables import (
+    KEYS,
     boolean_column,
     read_table,
     require_columns,
     require_filled,
+    response_rows,
     row_of,
     shown,
     text_column,
 )
 
-KEYS = ("dataset", "question_id", "sample")
 REQUIRED = ("question_id", "question", "response", "correct")
 OPTIONAL = ("sample", "finished", "dataset")
 
@@ -49,37 +50,16 @@ def pool_of_file(path: Path, confidence_format: Format) -> pl.LazyFrame:
     for column in (*REQUIRED, *OPTIONAL):
         if column in frame.columns and column != "response":
             require_filled(path, frame, column)
-    frame = frame.with_columns(
+    frame = response_rows(path, frame).with_columns(
         boolean_column(path, frame, "correct"),
-        boolean_column(path, frame, "finished")
-        if "finished" in frame.columns
-        else pl.lit(True).alias("finished"),
         text_column(path, frame, "question"),
         text_column(path, frame, "response").fill_null(""),
+        _token_ids(path, frame),
     )
-    if "dataset" not in frame.columns:
-        frame = frame.with_columns(pl.lit("").alias("dataset"))
-    frame = frame.with_columns(_token_ids(path, frame), _samples(path, frame))
     _check(path, frame)
     responses = zip(frame["response"], frame["finished"], strict=True)
     reasons = [parse(text, confidence_format, finished=finished).reason.value for text, finished in responses]
     return frame.with_columns(pl.Series("reason", reasons)).lazy()
-
-
-def _samples(path: Path, frame: pl.DataFrame) -> pl.Series:
-    """The samples' numbers: those of the file, else rows of a question in file order."""
-    if "sample" not in frame.columns:
-        counted = pl.int_range(pl.len()).over("dataset", "question_id").alias("sample")
-        return frame.select(counted).to_series()
-    given = text_column(path, frame, "sample").str.strip_chars()
-    wrong = ~given.str.contains(r"\A[0-9]+(\.0)?\z")
-    if wrong.any():
-        row = row_of(wrong)
-        raise InputError(
-            f"{path}, row {row}: sample {shown(given[row - 1])} is not a whole number ({wrong.sum()} such rows);"
-            " number the samples of a question 0, 1, …, or leave the column out"
-        )
-    return given.str.strip_suffix(".0").cast(pl.Int64)
 
 
 def _token_ids(path: Path, frame: pl.DataFrame) -> pl.Series:
@@ -98,14 +78,6 @@ def _token_ids(path: Path, frame: pl.DataFrame) -> pl.Series:
 
 
 def _check(path: Path, frame: pl.DataFrame) -> None:
-    repeated = frame.select(pl.struct(KEYS).is_duplicated()).to_series()
-    if repeated.any():
-        row = row_of(repeated)
-        question, sample = shown(frame["question_id"][row - 1]), frame["sample"][row - 1]
-        raise InputError(
-            f"{path}, row {row}: question {question} has more than one row with sample {sample};"
-            " number the samples of a question apart, or leave the column out"
-        )
     texts = frame.select(pl.col("question").n_unique().over("dataset", "question_id") > 1).to_series()
     if texts.any():
         row = row_of(texts)

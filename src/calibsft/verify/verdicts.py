@@ -1,24 +1,31 @@
-"""Parse and grade a folder of rollouts, shard by shard, resumably.
+"""Parse and grade responses - a folder of rollouts or a user's own file - part by part, resumably.
 
-A verdict shard has the rows of its rollout shard. Re-grading never samples again. `correct` is null where the
-gold answer itself could not be read: such a response is unscored, not wrong.
+A part of the verdicts has the rows of its part of the responses. Re-grading never samples again. `correct` is
+null where nothing can be said of the answer - the gold could not be read, the judge gave no verdict: such a
+response is unscored, not wrong.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from calibsft.artifacts import shards, write_parquet
+from calibsft.artifacts import shard_name, shards, write_parquet
 from calibsft.errors import InputError
 from calibsft.progress import Progress
 from calibsft.responses.formats import Format
-from calibsft.responses.parse import Parsed, parse
+from calibsft.responses.parse import parse
 from calibsft.schema import Grade, Verdict
-from calibsft.verify import GRADERS
+from calibsft.tables import KEYS, row_of, shown
+from calibsft.verify.files import read_responses
 from calibsft.verify.grader import GradeItem
-from calibsft.verify.pool import VerifierPool
+from calibsft.verify.judge import Judge
+from calibsft.verify.verifier import Verifier
 
+PART_ROWS = 10_000
 VERDICT_SCHEMA = {
     "dataset": pl.String,
     "question_id": pl.String,
@@ -29,65 +36,143 @@ VERDICT_SCHEMA = {
     "reason": pl.String,
     "answer": pl.String,
     "confidence": pl.Float64,
+    "grader": pl.String,
 }
 
 
-def verify_folder(rollouts: Path, confidence_format: Format, folder: Path, label: str) -> dict[str, int]:
-    """Write a verdict shard for every rollout shard; returns the graders' versions."""
-    if not shards(rollouts):
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some of the responses, and the name of the file that their verdicts go to."""
+
+    name: str
+    rows: int
+    read: Callable[[], pl.DataFrame]
+
+
+def verify_folder(
+    rollouts: Path, confidence_format: Format, folder: Path, label: str, judge: Judge | None = None
+) -> list[str]:
+    """Write a verdict shard for every rollout shard; returns the names of the graders."""
+    return _verify_parts(_rollout_parts(rollouts), confidence_format, folder, label, judge)
+
+
+def verify_file(
+    path: Path, confidence_format: Format, folder: Path, label: str, judge: Judge | None = None
+) -> list[str]:
+    """Write verdict shards for the responses of a user's file; returns the names of the graders."""
+    frame = read_responses(path)
+    parts = [
+        Part(shard_name(number), min(PART_ROWS, len(frame) - start), partial(frame.slice, start, PART_ROWS))
+        for number, start in enumerate(range(0, len(frame), PART_ROWS))
+    ]
+    return _verify_parts(parts, confidence_format, folder, label, judge)
+
+
+def _rollout_parts(rollouts: Path) -> list[Part]:
+    found = shards(rollouts)
+    if not found:
         raise InputError(
-            f"{rollouts}: no rollouts there (part-*.parquet); give the folder that calibsft rollout wrote"
+            f"{rollouts}: no rollouts there (part-*.parquet); give the folder that calibsft rollout wrote, or a"
+            " .csv, .jsonl or .parquet file of responses"
         )
-    questions = pl.read_parquet(rollouts / "questions.parquet")
-    golds = {
-        (d, q): (kind, tuple(gold))
-        for d, q, gold, kind in questions.select("dataset", "question_id", "gold", "grader").iter_rows()
-    }
-    missing = [shard for shard in shards(rollouts) if not (folder / shard.name).is_file()]
-    counts = {shard: pl.scan_parquet(shard).select(pl.len()).collect().item() for shard in shards(rollouts)}
-    done = sum(count for shard, count in counts.items() if shard not in missing)
-    with VerifierPool() as pool, Progress(label, sum(counts.values()), "responses", done) as progress:
-        for shard in missing:
-            write_parquet(
-                folder / shard.name,
-                verdicts_frame(verify(pl.read_parquet(shard), golds, confidence_format, pool)),
+    return [
+        Part(
+            shard.name, pl.scan_parquet(shard).select(pl.len()).collect().item(), partial(_with_golds, shard)
+        )
+        for shard in found
+    ]
+
+
+def _with_golds(shard: Path) -> pl.DataFrame:
+    questions = pl.read_parquet(shard.parent / "questions.parquet")
+    keys = ("dataset", "question_id")
+    asked = pl.read_parquet(shard).join(questions, on=keys, how="left", maintain_order="left")
+    if asked["grader"].null_count():
+        row = row_of(asked["grader"].is_null())
+        raise InputError(
+            f"{shard}, row {row}: question {shown(asked['question_id'][row - 1])} is not among the folder's questions;"
+            " move the foreign shard out of the folder"
+        )
+    return asked.rename({"forced_answer": "other_answer"})
+
+
+def _verify_parts(
+    parts: Sequence[Part], confidence_format: Format, folder: Path, label: str, judge: Judge | None
+) -> list[str]:
+    missing = [part for part in parts if not (folder / part.name).is_file()]
+    done = sum(part.rows for part in parts) - sum(part.rows for part in missing)
+    total = sum(part.rows for part in parts)
+    with Verifier(judge) as verifier, Progress(label, total, "responses", done) as progress:
+        for part in missing:
+            verdicts = verify(
+                part.read(), confidence_format, verifier, partial(_count, progress, progress.done)
             )
-            progress.advance(counts[shard])
-    return {kind: GRADERS[kind].version for kind in sorted({kind for kind, _ in golds.values()})}
+            write_parquet(folder / part.name, verdicts_frame(verdicts))
+    written = pl.scan_parquet([folder / part.name for part in parts])
+    return sorted(written.select("grader").unique().collect().to_series().to_list())
+
+
+def _count(progress: Progress, before: int, settled: int) -> None:
+    progress.advance(before + settled - progress.done)
 
 
 def verify(
-    rollouts: pl.DataFrame,
-    golds: dict[tuple[str, str], tuple[str, tuple[str, ...]]],
+    responses: pl.DataFrame,
     confidence_format: Format,
-    pool: VerifierPool,
+    verifier: Verifier,
+    on_progress: Callable[[int], None] | None = None,
 ) -> list[Verdict]:
-    """The verdict of every rollout; `golds` maps (dataset, question_id) to grader and aliases."""
-    rows = list(rollouts.select("dataset", "question_id", "sample", "response", "finished").iter_rows())
-    parsed = [parse(response, confidence_format, finished=finished) for *_, response, finished in rows]
-    items = [
-        GradeItem(*golds[dataset, question], p.answer)
-        for (dataset, question, *_), p in zip(rows, parsed, strict=True)
-        if p.answer is not None
-    ]
-    grades = iter(pool.grade_all(items))
+    """The verdict of every response, in order.
+
+    Parameters
+    ----------
+    responses
+        Columns dataset, question_id, sample, response, finished, other_answer (graded where the response holds no
+        answer), question, gold (lists), grader, tolerance.
+    """
+    texts = zip(responses["response"], responses["finished"], strict=True)
+    parsed = [parse(text, confidence_format, finished=finished) for text, finished in texts]
+    given = zip(parsed, responses["other_answer"], strict=True)
+    answers = [other if p.answer is None else p.answer for p, other in given]
+    grades = verifier.grade_all(_items(responses, answers), on_progress)
+    names = {kind: verifier.name_of(kind) for kind in responses["grader"].unique()}
+    graders = [names[kind] for kind in responses["grader"]]
+    keys = responses.select(KEYS).iter_rows()
+    rows = zip(keys, grades, parsed, answers, graders, strict=True)
     return [
-        _verdict(row[0], row[1], row[2], p, next(grades) if p.answer is not None else None)
-        for row, p in zip(rows, parsed, strict=True)
+        Verdict(dataset, question_id, sample, grade, p.reason.value, answer, p.value, grader)
+        for (dataset, question_id, sample), grade, p, answer, grader in rows
     ]
 
 
-def _verdict(dataset: str, question_id: str, sample: int, parsed: Parsed, grade: Grade | None) -> Verdict:
-    # No answer to grade is an unreadable answer, which counts as wrong.
-    return Verdict(
-        dataset,
-        question_id,
-        sample,
-        grade or Grade.UNPARSED_ANSWER,
-        parsed.reason.value,
-        parsed.answer,
-        parsed.value,
-    )
+def _items(responses: pl.DataFrame, answers: Sequence[str | None]) -> list[GradeItem]:
+    # No answer is graded as an empty one, which is wrong; whether the gold can be read must not depend on it.
+    rows = responses.select("grader", "gold", "tolerance", "question").iter_rows()
+    return [
+        GradeItem(kind, tuple(gold), answer or "", tolerance, question)
+        for (kind, gold, tolerance, question), answer in zip(rows, answers, strict=True)
+    ]
+
+
+def count_verdicts(folder: Path) -> dict[str, Any]:
+    """How a folder of verdicts came out: rows by grade, share correct among the scored, by dataset and grader."""
+    rows = pl.scan_parquet(shards(folder)).select("dataset", "grade", "correct", "grader").collect()
+    parts = rows.partition_by("dataset", as_dict=True)
+    return {
+        "graders": sorted(rows["grader"].unique()),
+        "overall": _counts(rows),
+        "datasets": {str(name): _counts(part) for (name,), part in sorted(parts.items())},
+    }
+
+
+def _counts(rows: pl.DataFrame) -> dict[str, Any]:
+    grades = dict(rows["grade"].value_counts().iter_rows())
+    return {
+        "n": len(rows),
+        "correct": rows["correct"].mean(),
+        "unscored": rows["correct"].null_count(),
+        "grades": {grade.value: grades[grade.value] for grade in Grade if grade.value in grades},
+    }
 
 
 def verdicts_frame(verdicts: Sequence[Verdict]) -> pl.DataFrame:

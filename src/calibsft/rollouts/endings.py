@@ -1,0 +1,183 @@
+"""Make an unfinished response end: cut where it stands, ask for the answer, then for the confidence.
+
+Used for token budgets at evaluation, and for truncated training responses where a recipe counts what the model
+would have answered. What the model wrote before the cut stays as it is; only the text that closes its reasoning
+and opens the next element is ours. Does not choose what to cut.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from transformers import PreTrainedTokenizerBase
+
+from calibsft.responses.spans import decode
+from calibsft.rollouts.engine import Completion, Engine, Request, Sampling
+
+THINKING_ENDED = "\n\nThinking time ended. This is my final answer.\n</think> <answer>"
+ANSWER_TOKENS = 50
+CONFIDENCE_TOKENS = 16
+_TAG = re.compile(r"</?[a-z]+>")
+_TAGS = tuple(f"<{slash}{name}>" for slash in ("", "/") for name in ("think", "answer", "confidence"))
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A response to be ended: the tokens that stay, and the seed of those that follow."""
+
+    prompt_ids: tuple[int, ...]
+    token_ids: tuple[int, ...]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """An element that the model is made to write."""
+
+    name: str
+    tokens: int
+    opening: Callable[[str], str | None]
+
+
+def _answer_opening(text: str) -> str | None:
+    """What must be written before the answer; None if it is there already."""
+    _, thought, rest = text.rpartition("</think>")
+    if not thought:
+        return THINKING_ENDED
+    if "</answer>" in rest:
+        return None
+    return "" if "<answer>" in rest else " <answer>"
+
+
+def _confidence_opening(text: str) -> str | None:
+    _, _, rest = text.rpartition("</answer>")
+    if "</confidence>" in rest:
+        return None
+    return "" if "<confidence>" in rest else " <confidence>"
+
+
+_ANSWER = _Element("answer", ANSWER_TOKENS, _answer_opening)
+_CONFIDENCE = _Element("confidence", CONFIDENCE_TOKENS, _confidence_opening)
+
+
+def force_endings(
+    engine: Engine,
+    tokenizer: PreTrainedTokenizerBase,
+    cuts: Sequence[Cut],
+    sampling: Sampling,
+    context: int | None = None,
+    confidence: bool = True,
+) -> list[Completion]:
+    """End every response with an answer and, if asked for, a confidence.
+
+    Parameters
+    ----------
+    sampling
+        Temperature and top-p of the forced tokens; its other settings do not apply.
+    context
+        The model's context length; what does not fit before the ending is cut off.
+
+    Returns
+    -------
+    list of Completion
+        In order; tokens that were not sampled here have NaN as log-probability and entropy. `finished` tells
+        whether the last element was closed.
+    """
+    bodies = [_body(tokenizer, cut, context) for cut in cuts]
+    for element in (_ANSWER, _CONFIDENCE) if confidence else (_ANSWER,):
+        bodies = _write(engine, tokenizer, cuts, bodies, element, sampling, context)
+    return bodies
+
+
+def _body(tokenizer: PreTrainedTokenizerBase, cut: Cut, context: int | None) -> Completion:
+    """What stays of a response: whole tags only, with room for the ending."""
+    ids = cut.token_ids
+    if context is not None:
+        room = context - len(cut.prompt_ids)
+        ending = len(_ids(tokenizer, THINKING_ENDED + "</answer> <confidence>"))
+        ids = ids[: room - min(ending + ANSWER_TOKENS + CONFIDENCE_TOKENS, room // 2)]
+    while ids and _ends_inside_tag(decode(tokenizer, ids[-8:])):
+        ids = ids[:-1]
+    return _without_figures(ids, finished=False)
+
+
+def _ends_inside_tag(text: str) -> bool:
+    start = text.rfind("<")
+    return start >= 0 and any(tag.startswith(text[start:]) and tag != text[start:] for tag in _TAGS)
+
+
+def _write(
+    engine: Engine,
+    tokenizer: PreTrainedTokenizerBase,
+    cuts: Sequence[Cut],
+    bodies: Sequence[Completion],
+    element: _Element,
+    sampling: Sampling,
+    context: int | None,
+) -> list[Completion]:
+    """Let the model write `element` behind every body that lacks it and has room for it."""
+    openings = [element.opening(decode(tokenizer, body.token_ids)) for body in bodies]
+    opened = {
+        i: _join(bodies[i], _without_figures(_ids(tokenizer, opening), finished=False))
+        for i, opening in enumerate(openings)
+        if opening is not None
+    }
+    prompts = {i: cuts[i].prompt_ids + body.token_ids for i, body in opened.items()}
+    fitting = [i for i, prompt in prompts.items() if context is None or len(prompt) < context]
+    requests = [Request(prompts[i], (cuts[i].seed,)) for i in fitting]
+    drawing = replace(sampling, max_new_tokens=element.tokens, stop=(f"</{element.name}>",))
+    results = engine.generate(requests, drawing)
+    ended = list(bodies)
+    for i, (written,) in zip(fitting, results, strict=True):
+        ended[i] = _closed(engine, tokenizer, opened[i], written, element)
+    return ended
+
+
+def _closed(
+    engine: Engine,
+    tokenizer: PreTrainedTokenizerBase,
+    body: Completion,
+    written: Completion,
+    element: _Element,
+) -> Completion:
+    """`body` and what was written behind it; an answer that did not end in time is closed where it stands."""
+    if written.token_ids and written.token_ids[-1] in engine.end_ids:
+        written = _first(written, len(written.token_ids) - 1)
+    closing = f"</{element.name}>"
+    closed = closing in decode(tokenizer, written.token_ids)
+    joined = _join(body, replace(written, finished=closed))
+    if element is _ANSWER and not closed:
+        return _join(joined, _without_figures(_ids(tokenizer, closing), finished=True))
+    return joined
+
+
+def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[int, ...]:
+    """The tokens of `text`, or of its tags alone where the vocabulary has no words for the rest."""
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    if tokenizer.unk_token_id in ids:
+        ids = tokenizer("".join(_TAG.findall(text)), add_special_tokens=False)["input_ids"]
+    return tuple(ids)
+
+
+def _without_figures(ids: tuple[int, ...], finished: bool) -> Completion:
+    unknown = np.full(len(ids), np.nan, dtype=np.float32)
+    return Completion(ids, finished, unknown, unknown)
+
+
+def _first(completion: Completion, count: int) -> Completion:
+    return Completion(
+        completion.token_ids[:count],
+        completion.finished,
+        completion.logprobs[:count],
+        completion.entropies[:count],
+    )
+
+
+def _join(before: Completion, after: Completion) -> Completion:
+    return Completion(
+        before.token_ids + after.token_ids,
+        after.finished,
+        np.concatenate([before.logprobs, after.logprobs]),
+        np.concatenate([before.entropies, after.entropies]),
+    )

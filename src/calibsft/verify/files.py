@@ -1,0 +1,99 @@
+"""Responses from a user's own file, ready to be graded: question_id, response, gold, and optionally kind.
+
+Every complaint names the file, the row and the way out. Does not parse or grade anything.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from calibsft.errors import InputError
+from calibsft.tables import (
+    read_table,
+    require_columns,
+    require_filled,
+    response_rows,
+    row_of,
+    shown,
+    text_column,
+)
+from calibsft.verify import GRADERS
+
+DEFAULT_KIND = "math"
+MAX_ALIAS_LIST = 1_000_000
+
+
+def read_responses(path: Path) -> pl.DataFrame:
+    """The responses of a CSV, JSONL or Parquet file, with every column that grading reads.
+
+    `gold` is a text, a list of aliases, or such a list written as JSON. Optional columns: `kind` (the grader, else
+    math), `tolerance`, `question` (for a judge), `dataset`, `sample`, `finished`, and `answer`, which is graded
+    where the response holds no answer element of its own. An empty response is a malformed one, not a mistake.
+    """
+    frame = read_table(path)
+    require_columns(path, frame, ("question_id", "response", "gold"))
+    for column in ("question_id", "gold", "dataset", "sample", "finished", "kind"):
+        if column in frame.columns:
+            require_filled(path, frame, column)
+    return response_rows(path, frame).select(
+        "dataset",
+        "question_id",
+        pl.col("sample").cast(pl.Int32),
+        text_column(path, frame, "response").fill_null(""),
+        "finished",
+        optional_text(path, frame, "answer").alias("other_answer"),
+        optional_text(path, frame, "question").fill_null(""),
+        gold_column(path, frame),
+        kind_column(path, frame).alias("grader"),
+        optional_text(path, frame, "tolerance").fill_null(""),
+    )
+
+
+def optional_text(path: Path, frame: pl.DataFrame, column: str) -> pl.Series:
+    """`column` as text, null where the file does not have it."""
+    if column in frame.columns:
+        return text_column(path, frame, column)
+    return pl.Series(column, [None] * len(frame), dtype=pl.String)
+
+
+def kind_column(path: Path, frame: pl.DataFrame) -> pl.Series:
+    """The grader of each row, `math` where the file does not say; an unknown one is refused."""
+    if "kind" not in frame.columns:
+        return pl.Series("kind", [DEFAULT_KIND] * len(frame))
+    kinds = text_column(path, frame, "kind").str.strip_chars()
+    unknown = ~kinds.is_in(list(GRADERS))
+    if unknown.any():
+        row = row_of(unknown)
+        raise InputError(
+            f"{path}, row {row}: unknown grader {shown(kinds[row - 1])} in column 'kind';"
+            f" write one of {', '.join(GRADERS)}"
+        )
+    return kinds
+
+
+def gold_column(path: Path, frame: pl.DataFrame) -> pl.Series:
+    """The golds of each row as a list of texts; an empty gold is refused."""
+    golds = [_aliases(gold) for gold in frame["gold"].to_list()]
+    for row, aliases in enumerate(golds, start=1):
+        if not any(alias.strip() for alias in aliases):
+            raise InputError(
+                f"{path}, row {row}: 'gold' is empty; write the reference answer, or remove the row"
+            )
+    return pl.Series("gold", golds, dtype=pl.List(pl.String))
+
+
+def _aliases(gold: Any) -> list[str]:
+    if isinstance(gold, list):
+        return [str(alias) for alias in gold if alias is not None]
+    text = str(gold)
+    # A list of quoted texts is never an answer itself, unlike the interval [0, 1].
+    if text.lstrip().startswith("[") and len(text) <= MAX_ALIAS_LIST:
+        try:
+            listed = json.loads(text)
+        except (ValueError, RecursionError):
+            return [text]
+        if listed and all(isinstance(alias, str) for alias in listed):
+            return list(listed)
+    return [text]

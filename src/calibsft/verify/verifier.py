@@ -1,0 +1,60 @@
+"""Everything that grades, behind one door: the pool of workers, and a judge model where one is configured.
+
+Says by name and version what graded each kind of answer, because a verdict means nothing without that. Does not
+read responses (`verdicts` does) and does not decide how any answer is compared.
+"""
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Self
+
+from calibsft.schema import Grade
+from calibsft.verify.grader import GradeItem
+from calibsft.verify.judge import JUDGE, Judge
+from calibsft.verify.pool import VerifierPool, find_grader
+
+
+class Verifier:
+    """Grades items of any kind; use as a context manager.
+
+    Parameters
+    ----------
+    judge
+        Answers the items of kind `judge`; without one they are matched against their aliases.
+    """
+
+    def __init__(self, judge: Judge | None = None) -> None:
+        self._judge, self._pool = judge, VerifierPool()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.close()
+
+    def grade_all(
+        self, items: Sequence[GradeItem], on_progress: Callable[[int], None] | None = None
+    ) -> list[Grade]:
+        """The grades of `items`, in order; `on_progress` is told how many are settled so far."""
+        pooled = [item for item in items if self._judge is None or item.kind != JUDGE.name]
+        grades = dict(zip(pooled, self._pool.grade_all(pooled, _counting(on_progress, 0)), strict=True))
+        if self._judge and len(pooled) < len(items):
+            asked = [item for item in items if item.kind == JUDGE.name]
+            report = _counting(on_progress, len(pooled))
+            grades |= zip(asked, self._judge.grade_all(asked, report), strict=True)
+        return [grades[item] for item in items]
+
+    def name_of(self, kind: str) -> str:
+        """What grades the items of `kind`, with its version."""
+        if kind == JUDGE.name and self._judge:
+            return self._judge.name
+        grader = find_grader(kind)
+        without_model = " (alias match, no judge model)" if kind == JUDGE.name else ""
+        return f"{grader.name}-{grader.version}{without_model}"
+
+
+def _counting(on_progress: Callable[[int], None] | None, before: int) -> Callable[[int, int], None] | None:
+    """A report of items settled by one part, as a count of all that are."""
+    return on_progress and (lambda done, _: on_progress(before + done))
