@@ -84,11 +84,10 @@ def evaluate_with(
     settings: EvalSettings,
     folder: Path,
     label: str,
-    benchmarks: Benchmarks | None = None,
+    benchmarks: Benchmarks,
     judge: Judge | None = None,
 ) -> dict[str, Any]:
-    """The same with a model that is loaded already."""
-    benchmarks = benchmarks or Benchmarks(settings)
+    """The same with a model and benchmarks that are loaded already."""
     rollouts = folder / "rollouts"
     tokens = collector.collect(
         benchmarks.questions, benchmarks.samples, rollouts, settings.shard_questions, label

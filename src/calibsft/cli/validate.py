@@ -2,13 +2,12 @@
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from calibsft.cli.ls import table_lines
-from calibsft.cli.options import AsJson, listed
+from calibsft.cli.options import AsJson, DataDir, listed
 from calibsft.errors import InputError
 from calibsft.text import printable
 
@@ -25,10 +24,7 @@ def validate(
         list[str],
         typer.Option("--benchmark", help="Name, or several separated by commas, or all. Repeatable."),
     ],
-    data_dir: Annotated[
-        Path | None,
-        typer.Option("--data-dir", help="Folder with the benchmarks' files; default: the Hub."),
-    ] = None,
+    data_dir: DataDir = None,
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="Only the first so many questions of each.")
     ] = None,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from transformers import TrainerCallback
 
 from calibsft.artifacts import EVALS, write_text
-from calibsft.evaluation import evaluate_with, read_metrics
+from calibsft.evaluation import Benchmarks, evaluate_with, read_metrics
 from calibsft.progress import FIRST_PROCESS
 from calibsft.recipe import EvalSettings, RlSettings
 from calibsft.responses.formats import Format
@@ -40,7 +40,8 @@ class HeldOutEvaluation(TrainerCallback):  # type: ignore[misc]
         assert settings.eval_every is not None
         self._trainer, self._settings, self._folder, self._label = trainer, settings, folder, label
         self._every = settings.eval_every * settings.updates
-        self._evaluation = evaluation.model_copy(update={"limit": settings.eval_questions})
+        self._evaluation = evaluation.model_copy(update={"limit": settings.eval_questions, "budgets": ()})
+        self._benchmarks = Benchmarks(self._evaluation)
         self._collector = make_collector(trainer.policy.engine, confidence_format, evaluation, seed)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -55,7 +56,8 @@ class HeldOutEvaluation(TrainerCallback):  # type: ignore[misc]
 
     def _evaluate(self, step: int) -> None:
         folder = self._folder / FOLDER / f"step-{step:05d}"
-        evaluate_with(self._collector, self._evaluation, folder, f"{self._label}, step {step}")
+        label = f"{self._label}, step {step}"
+        evaluate_with(self._collector, self._evaluation, folder, label, self._benchmarks)
         metrics = read_metrics(folder)
         lines = [line for line in _lines(self._folder / EVALS) if json.loads(line)["step"] < step]
         lines.append(json.dumps({"step": step, "splits": metrics["splits"]}) + "\n")
