@@ -40,6 +40,13 @@ def test_budgets_are_shown_as_a_table_and_skipped_when_done(calibsft: Command, s
     assert code == 0 and again == out and "skipped" in err
 
 
+def test_the_rollouts_of_an_evaluation_can_be_graded_again(calibsft: Command, short_base: Path) -> None:
+    assert calibsft(*EVAL, "--model", short_base, "--out", "e")[0] == 0
+    code, _, err = calibsft("verify", "e/rollouts", "--out", "again")
+    assert code == 0, err
+    assert pl.read_parquet("again/part-*.parquet").equals(pl.read_parquet("e/verdicts/part-*.parquet"))
+
+
 @pytest.mark.parametrize(
     "budgets, message",
     [

@@ -111,6 +111,21 @@ def test_an_interrupted_file_goes_on_with_its_next_part(
     assert pl.read_parquet("v/part-*.parquet").equals(whole)
 
 
+def test_a_part_by_another_version_of_a_grader_is_graded_again(
+    calibsft: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verdicts, "PART_ROWS", 2)
+    path = write(tmp_path / "r.jsonl", rows())
+    assert calibsft("verify", path, "--out", "v")[0] == 0
+    whole = pl.read_parquet("v/part-*.parquet")
+    Path("v/manifest.json").unlink()
+    old = pl.read_parquet("v/part-00000.parquet").with_columns(grader=pl.lit("math-0"), correct=False)
+    old.write_parquet("v/part-00000.parquet")
+    code, _, err = calibsft("verify", path, "--out", "v")
+    assert code == 0 and "3 of 5 responses were done before" in err
+    assert pl.read_parquet("v/part-*.parquet").equals(whole)
+
+
 def test_an_extracted_answer_is_graded_where_the_response_holds_none(tmp_path: Path) -> None:
     records = [
         {"question_id": "a", "response": "It is 4.", "answer": "4", "gold": "4"},

@@ -60,7 +60,11 @@ def evaluate(
     fresh: Fresh = False,
     as_json: AsJson = False,
 ) -> None:
-    """Sample, verify and score a model on benchmarks."""
+    """Sample, verify and score a model on benchmarks.
+
+    For example `calibsft eval --model M --benchmarks math-500,gsm8k --limit 20 --out eval`; everything is kept in --out, and
+    a killed run goes on where it was.
+    """
     from calibsft.evaluation import evaluate_model, read_budgets, read_metrics
     from calibsft.recipe import EvalSettings, validated
     from calibsft.responses.formats import get_format

@@ -38,12 +38,14 @@ def verify(
     fresh: Fresh = False,
     as_json: AsJson = False,
 ) -> None:
-    """Parse and grade responses; re-grading never samples again.
+    """Parse and grade responses: `calibsft verify responses.jsonl --out verdicts`.
+
+    Re-grading never samples again: take another --out, also for the `rollouts` inside an evaluation.
 
     Every response gets a grade: correct, incorrect, unparsed_answer, timeout, too_large or error count as scored;
     unparsed_gold and unjudged leave it unscored. `calibsft ls graders` lists the kinds.
     """
-    from calibsft.artifacts import JUDGE_CACHE, file_hash, read_manifest
+    from calibsft.artifacts import JUDGE_CACHE, file_hash
     from calibsft.report.terminal import verdict_lines
     from calibsft.responses.formats import get_format
     from calibsft.verify.judge import load_judge
@@ -51,11 +53,7 @@ def verify(
 
     confidence_format, settings = get_format(format), judge_settings(judge, judge_url)
     of_run = responses.is_dir()
-    inputs = (
-        {"rollout": read_manifest(responses)["content_hash"]}
-        if of_run
-        else {"responses": file_hash(responses)}
-    )
+    inputs = {"rollout": _stage_hash(responses)} if of_run else {"responses": file_hash(responses)}
 
     def work(folder: Path) -> dict[str, Any]:
         grade = verify_folder if of_run else verify_file
@@ -69,3 +67,11 @@ def verify(
         print(json.dumps(counts, indent=2))
     else:
         print("\n".join(printable(line) for line in verdict_lines(counts)))
+
+
+def _stage_hash(rollouts: Path) -> str:
+    """The content of the finished stage that holds `rollouts`: a rollout stage, or an evaluation around them."""
+    from calibsft.artifacts import MANIFEST, read_manifest
+
+    inside = (rollouts.parent / MANIFEST).is_file() and not (rollouts / MANIFEST).is_file()
+    return str(read_manifest(rollouts.parent if inside else rollouts)["content_hash"])

@@ -99,17 +99,31 @@ def _with_golds(shard: Path) -> pl.DataFrame:
 def _verify_parts(
     parts: Sequence[Part], confidence_format: Format, folder: Path, label: str, judge: Judge | None
 ) -> list[str]:
-    missing = [part for part in parts if not (folder / part.name).is_file()]
-    done = sum(part.rows for part in parts) - sum(part.rows for part in missing)
     total = sum(part.rows for part in parts)
-    with Verifier(judge) as verifier, Progress(label, total, "responses", done) as progress:
-        for part in missing:
-            verdicts = verify(
-                part.read(), confidence_format, verifier, partial(_count, progress, progress.done)
-            )
-            write_parquet(folder / part.name, verdicts_frame(verdicts))
+    with Verifier(judge) as verifier:
+        missing = [part for part in parts if not _is_graded(folder / part.name, verifier)]
+        done = total - sum(part.rows for part in missing)
+        with Progress(label, total, "responses", done) as progress:
+            _grade_parts(missing, confidence_format, folder, verifier, progress)
     written = pl.scan_parquet([folder / part.name for part in parts])
     return sorted(written.select("grader").unique().collect().to_series().to_list())
+
+
+def _is_graded(path: Path, verifier: Verifier) -> bool:
+    """Whether a part is there, by the graders of today: verdicts of two versions must not stand side by side."""
+    if not path.is_file():
+        return False
+    return all(
+        verifier.is_current(name) for name in pl.read_parquet(path, columns=["grader"])["grader"].unique()
+    )
+
+
+def _grade_parts(
+    parts: Sequence[Part], confidence_format: Format, folder: Path, verifier: Verifier, progress: Progress
+) -> None:
+    for part in parts:
+        verdicts = verify(part.read(), confidence_format, verifier, partial(_count, progress, progress.done))
+        write_parquet(folder / part.name, verdicts_frame(verdicts))
 
 
 def _count(progress: Progress, before: int, settled: int) -> None:

@@ -46,6 +46,10 @@ class Verifier:
             grades |= zip(asked, self._judge.grade_all(asked, report), strict=True)
         return [grades[item] for item in items]
 
+    def is_current(self, name: str) -> bool:
+        """Whether what graded under `name` is what would grade now."""
+        return name == self.name_of(name.split(" ")[0].rpartition("-")[0])
+
     def name_of(self, kind: str) -> str:
         """What grades the items of `kind`, with its version."""
         if kind == JUDGE.name and self._judge:
