@@ -1,8 +1,8 @@
-"""Refuse expressions that would blow up, by looking at their text only.
+r"""Refuse expressions that would blow up, by looking at their text only.
 
-The first of two lines of defence: it costs microseconds and catches what is plainly too big - long
-text, deep nesting, endless digits, power towers, giant factorials. It does not try to be complete: what
-it lets through (sums, expansions of polynomials) is stopped by the time and memory limits of `pool`.
+The first of two lines of defence: it costs microseconds and catches what is plainly too big - long text, deep
+nesting, endless digits, power towers, giant factorials and binomials - or plainly not worth evaluating, such
+as integrals. It does not try to be complete: what it lets through is stopped by the limits of `pool`.
 """
 
 import re
@@ -12,22 +12,47 @@ MAX_NESTING = 20
 MAX_DIGIT_RUN = 1_000
 MAX_POWER_DIGITS = 5_000
 MAX_FACTORIAL = 5_000
+MAX_BINOMIAL = 20_000
+MAX_TOWER = 3
+MAX_VALUES = 64
+MAX_ALGEBRA_LENGTH = 500
+MAX_TERMS = 100
 
 _DIGIT_RUN = re.compile(rf"\d{{{MAX_DIGIT_RUN + 1}}}")
-_FACTORIAL = re.compile(r"(\d+)[\s)}]*!")
-_POWER = re.compile(r"(\d*)[\s)}]*\^\s*(?:\{\s*(\d+)\s*\}|(\d+))")
+# The last of several powers in a row comes first: 9^9^9 is 9^(9^9).
+_POWER = re.compile(r"(\d*)[\s)}]*\^\s*(?:\{\s*(\d+)\s*\}|(\d+)(?!\d))(?!\s*\^)")
+_NEXT_POWER = re.compile(r"\^\s*([{(]*)")
+_FACTORIAL = re.compile(r"(\d+)\s*!")
+_BRACKETED_NUMBER = re.compile(r"[({]\s*(\d+)\s*[)}](?=[\s)}]*!)")
+_REPEATED_FACTORIAL = re.compile(r"![\s)}]*![\s)}]*!")
+_BINOMIAL = re.compile(r"binom\s*\{\s*(\d+)|(\d+)\s*\\choose")
+_UNEVALUATED = re.compile(
+    r"\\(?:i+nt|oint|lim|det|limsup|liminf)(?![a-z])|!\s*!|\\(?:sum|prod)[^^]*\^\s*\{?\s*\d{3}"
+)
+_SMALL_FACTORIALS = {0: 1, 1: 1, 2: 2, 3: 6, 4: 24, 5: 120, 6: 720, 7: 5_040, 8: 40_320}
 _CAP = 10**6
 
 
 def too_large(text: str) -> bool:
     """Whether `text` is too long, too deep, or writes a number too big to be worth evaluating."""
+    if len(text) > MAX_LENGTH or _nesting(text) > MAX_NESTING or _DIGIT_RUN.search(text):
+        return True
+    if "^" not in text and "!" not in text and "**" not in text and r"\binom" not in text:
+        return False
+    text = text.replace("**", "^")
+    powers = _without_powers(text)
     return (
-        len(text) > MAX_LENGTH
-        or _nesting(text) > MAX_NESTING
-        or _DIGIT_RUN.search(text) is not None
-        or any(int(n) > MAX_FACTORIAL for n in _FACTORIAL.findall(text))
-        or _has_huge_power(text.replace("**", "^"))
+        powers is None
+        or _tower(text) > MAX_TOWER
+        or _REPEATED_FACTORIAL.search(text) is not None
+        or _has_huge_factorial(powers)
+        or any(int(a or b) > MAX_BINOMIAL for a, b in _BINOMIAL.findall(powers))
     )
+
+
+def beyond_algebra(text: str) -> bool:
+    """Whether `text` is sound but only worth comparing as text: very long, or left as an integral or a limit."""
+    return len(text) > MAX_ALGEBRA_LENGTH or _UNEVALUATED.search(text) is not None
 
 
 def _nesting(text: str) -> int:
@@ -41,13 +66,46 @@ def _nesting(text: str) -> int:
     return deepest
 
 
-def _has_huge_power(text: str) -> bool:
-    """Evaluate written powers from the innermost out, so that towers are seen for what they are."""
+def _without_powers(text: str) -> str | None:
+    """Evaluate written powers from the innermost out, so that towers are seen; None if one is huge."""
     while power := _POWER.search(text):
         base, exponent = power[1], int(power[2] or power[3])
         if exponent * max(1, len(base)) > MAX_POWER_DIGITS:
-            return True
+            return None
         # A value above the cap is too large as an exponent anyway; its digits are not worth carrying.
         value = str(min(int(base) ** exponent, _CAP)) if base else ""
         text = text[: power.start()] + value + text[power.end() :]
+    return text
+
+
+def _tower(text: str) -> int:
+    """How many powers stand in the exponent of one another at most, whatever their bases."""
+    tallest, opened = 0, [0]
+    position = 0
+    while position < len(text):
+        if text[position] == "^":
+            power = _NEXT_POWER.match(text, position)
+            brackets = len(power[1]) if power else 0
+            height = opened[-1] + 1
+            tallest = max(tallest, height)
+            opened.extend([height] * brackets)
+            position = power.end() if power else position + 1
+            continue
+        if text[position] in "({":
+            opened.append(opened[-1])
+        elif text[position] in ")}" and len(opened) > 1:
+            opened.pop()
+        position += 1
+    return tallest
+
+
+def _has_huge_factorial(text: str) -> bool:
+    """Whether a factorial, or one of a factorial, is huge; small ones are replaced by their values to see."""
+    while factorial := _FACTORIAL.search(text := _BRACKETED_NUMBER.sub(r"\1", text)):
+        number = int(factorial[1])
+        if number > MAX_FACTORIAL:
+            return True
+        value = str(_SMALL_FACTORIALS.get(number, _CAP))
+        repeated = text[factorial.end() :].lstrip()[:1] == "!"  # 7!! is a double factorial
+        text = text[: factorial.start()] + ("" if repeated else f" {value} ") + text[factorial.end() :]
     return False

@@ -1,120 +1,159 @@
-"""One grading process: how the pool talks to it, and what runs inside it.
+"""What runs inside the grading processes: the nursery, and the workers that it forks.
 
-A worker is a fresh interpreter that runs `serve`, not a `multiprocessing` child: it never re-imports the
-user's main script, so `grade` works from any script or notebook. Messages are JSON bytes, never pickles.
-Does not decide what to grade or when an item has taken too long: that is `pool`.
+The nursery is a fresh interpreter that runs `nurse`, not a `multiprocessing` child: it never re-imports the
+user's main script, so `grade` works from any script or notebook. It imports the graders once and then forks
+a worker within milliseconds whenever asked. A worker runs `serve` and stops itself, by an unhandled signal,
+when an item has used up its processor time. Messages are JSON bytes and machine words, never pickles.
+Does not decide what to grade, nor what the end of a worker means: that is `pool`.
 """
 
+import gc
 import json
 import os
+import re
 import resource
 import signal
-import subprocess
+import socket
+import struct
 import sys
-import time
 from contextlib import suppress
-from dataclasses import dataclass
-from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 
 from calibsft.schema import Grade
 from calibsft.verify.grader import GradeItem
 
-START_SECONDS = 120.0
-_MEGABYTE = 2**20
+# A request to the nursery is one word: NEW_WORKER with the worker's end of a pipe attached, or the pid of a
+# worker to end. So is its answer: the new worker's pid, or the exit code, which is minus a signal's number.
+WORD = struct.Struct("<q")
+NEW_WORKER = 0
+MEGABYTE = 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What a worker says: a grade, or None for "ready"; and whether it can take another item."""
+def nurse(descriptor: int, seconds: float, memory_mb: int) -> None:
+    """Fork and end workers on request until the socket closes. Runs in a process of its own only.
 
-    grade: Grade | None
-    healthy: bool
-
-
-class Worker:
-    """The parent's end of a process that is starting, idle, or busy with `item` until `deadline`."""
-
-    def __init__(self, seconds: float, memory_mb: int) -> None:
-        self.pipe, theirs = Pipe()
-        self.seconds = seconds
-        self.ready = False
-        self.item: GradeItem | None = None
-        self.deadline = time.monotonic() + START_SECONDS
-        code = f"from calibsft.verify.worker import serve; serve({theirs.fileno()}, {seconds!r}, {memory_mb})"
-        # -P: a file in the working directory must not shadow a module.
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", code],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
-        )
-        theirs.close()
-
-    def send(self, item: GradeItem) -> bool:
-        """Hand over an item and start its clock; False if the process died while idle."""
-        try:
-            self.pipe.send_bytes(json.dumps([item.kind, item.golds, item.answer, item.tolerance]).encode())
-        except OSError:
-            return False
-        self.item, self.deadline = item, time.monotonic() + self.seconds
-        return True
-
-    def receive(self) -> Reply | None:
-        """The next message, or None if the process is gone."""
-        try:
-            grade, healthy = json.loads(self.pipe.recv_bytes())
-        except (EOFError, OSError):
-            return None
-        return Reply(Grade(grade) if grade else None, healthy)
-
-    def kill(self) -> int:
-        """End the process at once and return its exit code."""
-        self.process.kill()
-        self.pipe.close()
-        return self.process.wait()
-
-
-def serve(descriptor: int, seconds: float, memory_mb: int) -> None:
-    """Answer grading requests until the pipe closes. Runs in the worker process only."""
+    Its first word, when the imports are done, is the size of its address space: a worker starts with that.
+    """
     from calibsft.verify import GRADERS
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(ValueError, OSError):  # not every system can limit the address space
-        resource.setrlimit(resource.RLIMIT_AS, (memory_mb * _MEGABYTE, memory_mb * _MEGABYTE))
+    _settle_signals()
     for grader in GRADERS.values():
         if grader.isolated:
             grader.prepare()
-    pipe = Connection(descriptor)
-    pipe.send_bytes(json.dumps([None, True]).encode())
-    # From here on, noise on stderr would be model text.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
-    with suppress(EOFError, OSError):
+    gc.freeze()  # what was imported is never collected, and stays shared with the workers
+    control = socket.socket(fileno=descriptor)
+    with suppress(OSError):
+        control.sendall(WORD.pack(_address_space()[0]))
+        # From here on, noise on stderr would be model text.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+        _answer_requests(control, seconds, memory_mb)
+    os._exit(0)
+
+
+def _settle_signals() -> None:
+    """Ignore Ctrl-C, which is the parent's to handle; undo what it may have left to inherit."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for lethal in (signal.SIGPROF, signal.SIGALRM, signal.SIGCHLD):
+        signal.signal(lethal, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+def _answer_requests(control: socket.socket, seconds: float, memory_mb: int) -> None:
+    workers: set[int] = set()
+    try:
         while True:
-            kind, golds, answer, tolerance = json.loads(pipe.recv_bytes())
-            grade = _grade(GradeItem(kind, tuple(golds), answer, tolerance), seconds)
-            healthy = _memory_used() < memory_mb * _MEGABYTE * 3 // 4
-            pipe.send_bytes(json.dumps([grade, healthy]).encode())
+            request, pipes, _, _ = socket.recv_fds(control, WORD.size, 1)
+            if not request:
+                return
+            (pid,) = WORD.unpack(request)
+            if pid == NEW_WORKER:
+                answer = _fork_worker(control, pipes[0], seconds, memory_mb)
+                workers.add(answer)
+            else:
+                workers.remove(pid)
+                answer = _end(pid)
+            control.sendall(WORD.pack(answer))
+    finally:
+        for pid in workers:
+            _end(pid)
 
 
-def _grade(item: GradeItem, seconds: float) -> Grade:
+def _fork_worker(control: socket.socket, pipe: int, seconds: float, memory_mb: int) -> int:
+    if pid := os.fork():
+        os.close(pipe)
+        return pid
+    try:
+        control.close()
+        serve(pipe, seconds, memory_mb)
+    finally:
+        os._exit(0)
+
+
+def _end(pid: int) -> int:
+    # Until it is waited for, the pid belongs to the worker, dead or alive; the first cause of death stays.
+    os.kill(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def serve(descriptor: int, seconds: float, memory_mb: int) -> None:
+    """Grade lists of items, one reply per item, until the pipe closes. Runs in a forked worker only."""
+    limit = memory_mb * MEGABYTE
+    with suppress(ValueError, OSError):  # not every system can limit the address space
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    pipe = Connection(descriptor)
+    healthy = True
+    with suppress(EOFError, OSError):
+        while healthy:
+            for kind, golds, answer, tolerance, question in json.loads(pipe.recv_bytes()):
+                item = GradeItem(kind, tuple(golds), answer, tolerance, question)
+                grade, healthy = _grade_within(item, seconds, limit)
+                pipe.send_bytes(json.dumps([grade, healthy]).encode())
+                if not healthy:
+                    break
+
+
+def _grade_within(item: GradeItem, seconds: float, limit: int) -> tuple[Grade, bool]:
+    """The grade, and whether what the item left behind leaves room for another one."""
+    before, _ = _address_space()
+    _set_alarms(seconds)
+    grade = _grade(item)
+    _set_alarms(0.0)
+    after, peak = _address_space()
+    greedy = peak - before > limit // 4
+    if greedy and grade is not Grade.CORRECT:
+        # Libraries take a failed allocation for "not equal".
+        grade = Grade.ERROR
+    return grade, not greedy and after < limit * 3 // 4
+
+
+def _grade(item: GradeItem) -> Grade:
     from calibsft.verify import GRADERS
 
-    # If the parent dies, nobody stops a runaway item; an unhandled SIGALRM does.
-    signal.setitimer(signal.ITIMER_REAL, 2 * seconds + 1)
     try:
         return GRADERS[item.kind].grade(item)
     except Exception:  # one bad item must not cost the next one its worker
         return Grade.ERROR
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _memory_used() -> int:
-    """Address space in bytes, so that what one item left behind does not starve the next; 0 if unknown."""
+def _set_alarms(seconds: float) -> None:
+    """Let the kernel end this process after `seconds` of its processor time, even inside C code; 0 for never.
+
+    The second alarm is for an item that only sleeps when nobody is left to notice.
+    """
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 2 * wall_clock_limit(seconds) if seconds else 0.0)
+
+
+def wall_clock_limit(seconds: float) -> float:
+    """How long an item with `seconds` of processor time may take by the clock, on a busy machine too."""
+    return max(10.0, 10 * seconds)
+
+
+def _address_space() -> tuple[int, int]:
+    """Bytes in use now, and the most there ever were; zeros where the system does not tell."""
     try:
-        with open("/proc/self/statm") as statm:
-            return int(statm.read().split()[0]) * resource.getpagesize()
-    except OSError:
-        return 0
+        with open("/proc/self/status", "rb") as file:
+            found = dict(re.findall(rb"^(VmSize|VmPeak):\s+(\d+) kB", file.read(), re.MULTILINE))
+        return int(found[b"VmSize"]) * 1024, int(found[b"VmPeak"]) * 1024
+    except (OSError, KeyError):
+        return 0, 0
