@@ -22,7 +22,7 @@ from calibsft.schema import Grade, Verdict
 from calibsft.tables import KEYS, row_of, shown
 from calibsft.verify.files import read_responses
 from calibsft.verify.grader import GradeItem
-from calibsft.verify.judge import Judge
+from calibsft.verify.judge import JUDGE, Judge
 from calibsft.verify.verifier import Verifier
 
 PART_ROWS = 10_000
@@ -161,9 +161,10 @@ def verify(
 
 def _items(responses: pl.DataFrame, answers: Sequence[str | None]) -> list[GradeItem]:
     # No answer is graded as an empty one, which is wrong; whether the gold can be read must not depend on it.
+    # Only a judge needs the question: without it, the same pair of gold and answer is the same item.
     rows = responses.select("grader", "gold", "tolerance", "question").iter_rows()
     return [
-        GradeItem(kind, tuple(gold), answer or "", tolerance, question)
+        GradeItem(kind, tuple(gold), answer or "", tolerance, question if kind == JUDGE.name else "")
         for (kind, gold, tolerance, question), answer in zip(rows, answers, strict=True)
     ]
 
