@@ -173,7 +173,9 @@ def test_a_model_and_questions_of_ones_own(short_base: Path, tmp_path: Path) -> 
 
 
 def test_golds_that_cannot_be_read_are_told(short_base: Path, tmp_path: Path) -> None:
-    rows = [{"question_id": a, "question": f"{a}*11", "gold": r"\frac{", "kind": "math"} for a in range(10, 13)]
+    rows = [
+        {"question_id": a, "question": f"{a}*11", "gold": r"\frac{", "kind": "math"} for a in range(10, 13)
+    ]
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     changes = (f"model={short_base}", f"questions.source={tmp_path / 'questions.jsonl'}", "questions.limit=3")
     _, stderr = run(tmp_path / "run", *changes, status=2)

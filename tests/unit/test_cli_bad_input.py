@@ -534,7 +534,7 @@ def test_rl_on_questions_that_are_never_solved(
 
 
 def test_rl_with_golds_that_cannot_be_read(calibsft: Calibsft, short_base: Path) -> None:
-    found = calibsft(*rl(questions(gold=" "), model=short_base))
+    found = calibsft(*rl(questions(gold=r"\frac{", kind="math"), model=short_base))
     assert found.code == 2 and found.out == ""
     warning, refusal = found.err.splitlines()
     assert warning.startswith("warning: rl: the gold answer of question '") and "cannot be read" in warning

@@ -7,19 +7,19 @@ Does not look for the answer inside a response (that is `responses`), and never 
 """
 
 import re
-from collections.abc import Sequence
 from fractions import Fraction
+from itertools import product
 
 from calibsft.schema import Grade
 from calibsft.verify.grader import GradeItem, Grader, best
-from calibsft.verify.limits import too_large
-from calibsft.verify.math_algebra import NoAlgebra, SymPy, Undecided, prepare
-from calibsft.verify.math_lists import matched, readings
-from calibsft.verify.math_numbers import tolerances
-from calibsft.verify.math_text import OR, clean, squeeze
-from calibsft.verify.math_values import Comparison, in_order
+from calibsft.verify.math.algebra import NoAlgebra, SymPy, Undecided, prepare
+from calibsft.verify.math.limits import too_large
+from calibsft.verify.math.lists import bracketed, components, matched, readings
+from calibsft.verify.math.numbers import tolerances
+from calibsft.verify.math.text import OR, clean, squeeze
+from calibsft.verify.math.values import Comparison, in_order
 
-_SET = re.compile(r"[<>]|\\le |\\ge |\\ne |\\cup|\\infty")
+_SET = re.compile(r"[<>]|\\le |\\ge |\\ne |\\cup|\\infty|(=)")
 
 
 def grade(item: GradeItem) -> Grade:
@@ -49,21 +49,20 @@ def _compare(gold: str, item: GradeItem, algebra: SymPy | NoAlgebra) -> Grade:
     # Sizes come first: nothing else may walk through a megabyte.
     if errors is None or too_large(gold) or not _sound(gold := clean(gold)):
         return Grade.UNPARSED_GOLD
-    gold_readings = [(values, _allot(errors, values)) for values in readings(gold)]
-    if all(allotted is None for _, allotted in gold_readings):
+    all_readings = [(values, _allot(errors, values)) for values in readings(gold)]
+    gold_readings = [(values, allotted) for values, allotted in all_readings if values and allotted]
+    if not gold_readings:
         return Grade.UNPARSED_GOLD
     if too_large(item.answer) or too_large(answer := clean(item.answer)):
         return Grade.TOO_LARGE
-    if not answer:
+    if not any(answer_readings := readings(answer)):
         return Grade.UNPARSED_ANSWER
-    if squeeze(gold) == squeeze(answer):
+    alternatives = re.search(OR, gold) is not None
+    if squeeze(gold) == squeeze(answer) or any(
+        _same(values, offered, allotted, algebra, alternatives)
+        for (values, allotted), offered in product(gold_readings, answer_readings)
+    ):
         return Grade.CORRECT
-    for values, allotted in gold_readings:
-        if allotted is not None and any(
-            _same(values, offered, allotted, algebra, re.search(OR, gold) is not None)
-            for offered in readings(answer)
-        ):
-            return Grade.CORRECT
     return Grade.UNPARSED_ANSWER if getattr(algebra, "unread", False) else Grade.INCORRECT
 
 
@@ -71,9 +70,9 @@ def _sound(gold: str) -> bool:
     return bool(gold) and gold.count("{") == gold.count("}") and not too_large(gold)
 
 
-def _allot(errors: list[Fraction], values: Sequence[str]) -> list[list[Fraction]] | None:
-    """The tolerances of each value: one for all, one each, or for a lone tuple one per component."""
-    if len(errors) <= 1 or len(values) == 1:
+def _allot(errors: list[Fraction], values: list[str]) -> list[list[Fraction]] | None:
+    """The tolerances of each value: one for all, one each, or one for each component of a lone tuple."""
+    if len(errors) <= 1 or (len(values) == 1 and len(errors) == len(components(bracketed(values[0])[1]))):
         return [errors] * len(values)
     return [[error] for error in errors] if len(errors) == len(values) else None
 
@@ -100,7 +99,8 @@ def _same(
 
 def _united(golds: list[str], answers: list[str], algebra: SymPy | NoAlgebra) -> bool:
     """Whether inequalities or intervals on both sides, each taken together, are the same set."""
-    return all(_SET.search(text) for text in golds + answers) and algebra.same_set(golds, answers)
+    signs = [_SET.search(text) for text in golds + answers]
+    return all(signs) and any(sign and not sign[1] for sign in signs) and algebra.same_set(golds, answers)
 
 
 MATH = Grader("math", version=2, grade=grade, isolated=True, quick=quick, prepare=prepare)

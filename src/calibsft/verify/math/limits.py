@@ -12,11 +12,11 @@ MAX_NESTING = 20
 MAX_DIGIT_RUN = 1_000
 MAX_POWER_DIGITS = 5_000
 MAX_FACTORIAL = 5_000
+MAX_FACTORIALS = 20
 MAX_BINOMIAL = 20_000
 MAX_TOWER = 3
 MAX_VALUES = 64
 MAX_ALGEBRA_LENGTH = 500
-MAX_TERMS = 100
 
 _DIGIT_RUN = re.compile(rf"\d{{{MAX_DIGIT_RUN + 1}}}")
 # The last of several powers in a row comes first: 9^9^9 is 9^(9^9).
@@ -25,7 +25,7 @@ _NEXT_POWER = re.compile(r"\^\s*([{(]*)")
 _FACTORIAL = re.compile(r"(\d+)\s*!")
 _BRACKETED_NUMBER = re.compile(r"[({]\s*(\d+)\s*[)}](?=[\s)}]*!)")
 _REPEATED_FACTORIAL = re.compile(r"![\s)}]*![\s)}]*!")
-_BINOMIAL = re.compile(r"binom\s*\{\s*(\d+)|(\d+)\s*\\choose")
+_BINOMIAL = re.compile(r"binom\s*\{\s*(\d+)\s*\}\s*\{\s*(?:(\d+)\s*\})?")
 _UNEVALUATED = re.compile(
     r"\\(?:i+nt|oint|lim|det|limsup|liminf)(?![a-z])|!\s*!|\\(?:sum|prod)[^^]*\^\s*\{?\s*\d{3}"
 )
@@ -46,7 +46,7 @@ def too_large(text: str) -> bool:
         or _tower(text) > MAX_TOWER
         or _REPEATED_FACTORIAL.search(text) is not None
         or _has_huge_factorial(powers)
-        or any(int(a or b) > MAX_BINOMIAL for a, b in _BINOMIAL.findall(powers))
+        or any(int(n) > MAX_BINOMIAL and int(k or n) > MAX_FACTORIAL for n, k in _BINOMIAL.findall(powers))
     )
 
 
@@ -101,6 +101,8 @@ def _tower(text: str) -> int:
 
 def _has_huge_factorial(text: str) -> bool:
     """Whether a factorial, or one of a factorial, is huge; small ones are replaced by their values to see."""
+    if text.count("!") > MAX_FACTORIALS:
+        return True
     while factorial := _FACTORIAL.search(text := _BRACKETED_NUMBER.sub(r"\1", text)):
         number = int(factorial[1])
         if number > MAX_FACTORIAL:

@@ -1,0 +1,246 @@
+r"""Compare two values by computer algebra: the only module that touches math-verify and SymPy.
+
+Text is read by the LaTeX grammar of math-verify's parser alone, never by `parse_expr` or `sympify`, which
+would execute it. Everything here may take for ever or eat all memory, so it runs in a worker process only.
+"""
+
+import logging
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache, lru_cache
+from typing import Any, Protocol
+from zlib import crc32
+
+_POINTS = 3
+_DIGITS = 60
+# A decimal may be rounded to six digits, as in 0.333333; by less than the second, rounding errors may differ.
+_CLOSE, _TINY, _SAME = 2e-6, 1e-40, 1e-40
+# Larger leaves become floats, lest their factorial be computed to the last digit.
+_EXACT = 5_000
+_SOLVABLE = 12
+_DIGITS_ONLY = re.compile(r"\d+(\.\d*)?|\.\d+", re.ASCII)
+# Grammar, simplification and solver are slow the first time they meet a construct.
+_WARM_UP = (
+    (r"-\frac{\sqrt{3}}{2}x^{2}", r"10 \times 10^{-3}+\log_2 8"),
+    (r"5!\cdot\binom{n}{2}", r"\sin(\pi)"),
+    (r"\begin{pmatrix}1&-2\\3&4\end{pmatrix}", r"\begin{pmatrix}1&x\\3&4\end{pmatrix}"),
+    (r"a_{n}=2n+1", r"2x+3y=5"),
+    ("xy=1", r"y=\frac{1}{x}"),
+    (r"x\ge 0", r"(1,2]\cup[3,\infty)"),
+    (r"\frac{x}{3}", "0.333333x"),
+)
+
+
+class Algebra(Protocol):
+    """What the comparison of values needs of computer algebra."""
+
+    def equal(self, gold: str, answer: str) -> bool: ...
+
+    def same_set(self, golds: Sequence[str], answers: Sequence[str]) -> bool: ...
+
+    def value(self, text: str) -> Fraction | None: ...
+
+
+class Undecided(Exception):
+    """Raised by `NoAlgebra`: the verdict needs computer algebra."""
+
+
+class NoAlgebra:
+    """Refuses every question, so that what can be settled without computer algebra is settled here."""
+
+    def equal(self, gold: str, answer: str) -> bool:
+        raise Undecided
+
+    def same_set(self, golds: Sequence[str], answers: Sequence[str]) -> bool:
+        raise Undecided
+
+    def value(self, text: str) -> Fraction | None:
+        raise Undecided
+
+
+class SymPy:
+    """math-verify's reader and its notion of equality.
+
+    Attributes
+    ----------
+    unread
+        Whether an answer met a readable gold and could not be read itself.
+    """
+
+    def __init__(self) -> None:
+        self.unread = False
+
+    def equal(self, gold: str, answer: str) -> bool:
+        """Whether both are the same; a gold beyond the grammar equals nothing."""
+        gold_object, answer_object = _read(gold), _read(answer)
+        self.unread |= gold_object is not None and answer_object is None
+        return None not in (gold_object, answer_object) and _equal(gold_object, answer_object)
+
+    def same_set(self, golds: Sequence[str], answers: Sequence[str]) -> bool:
+        """Whether intervals and inequalities, taken together on each side, describe the same set."""
+        gold_sets, answer_sets = [_as_set(text) for text in golds], [_as_set(text) for text in answers]
+        if None in gold_sets or None in answer_sets:
+            return False
+        from sympy import Union
+
+        return _equal(Union(*gold_sets), Union(*answer_sets))
+
+    def value(self, text: str) -> Fraction | None:
+        """The real number that `text` evaluates to, to 60 digits; None if it is not one."""
+        thing = _read(text)
+        value = _at(0, thing) if getattr(thing, "is_number", False) else None
+        if value is None:
+            return None
+        from sympy import Rational
+
+        exact = Rational(value)
+        return Fraction(int(exact.p), int(exact.q))
+
+
+def prepare() -> None:
+    """Import math-verify and build its grammar, which takes about a second; let it hide no lack of memory."""
+    from math_verify import grader
+
+    logging.getLogger("math_verify").setLevel(logging.ERROR)
+    # Its `except Exception` would call an item that ran out of memory wrong. This shadows the name for that
+    # module with every kind of exception save that one, which then ends the item as an error.
+    grader.Exception = tuple(kind for kind in Exception.__subclasses__() if kind is not MemoryError)
+    for pair in _WARM_UP:
+        SymPy().equal(*pair)
+
+
+@lru_cache(maxsize=512)
+def _read(text: str) -> Any:
+    from math_verify.parser import NormalizationConfig, normalize_latex, should_treat_as_complex
+
+    # Units and boxes are off by now; the parser would take the variables of `3t` or `2d` for units.
+    config = NormalizationConfig(units=False, malformed_operators=True, nits=True, boxed="none")
+    latex = normalize_latex(text, config)
+    try:
+        return _converter()(is_real=not should_treat_as_complex(latex)).parse(latex)
+    except MemoryError:
+        raise
+    except Exception:  # the parser's only way to say that it cannot read a text
+        return None
+
+
+@cache
+def _converter() -> Any:
+    """math-verify's reader of LaTeX, save that digits become a number without the help of `sympify`."""
+    from latex2sympy2_extended.latex2sympy2 import _Latex2Sympy  # type: ignore[import-untyped]
+    from sympy import Float, Integer
+
+    def parse_number(_: object, text: str) -> Any:
+        digits = text.replace(",", "")
+        if (found := _DIGITS_ONLY.fullmatch(digits)) is None:
+            raise ValueError(f"not a number: {digits}")
+        return Float(digits) if "." in found[0] else Integer(int(digits))
+
+    return type("_Converter", (_Latex2Sympy,), {"parse_number": parse_number})
+
+
+def _equal(gold: Any, answer: Any) -> bool:
+    """Compare numerically where that is conclusive, else by math-verify."""
+    from math_verify import verify
+    from math_verify.grader import is_relation
+    from sympy import Eq, MatrixBase
+
+    if isinstance(gold, MatrixBase) and isinstance(answer, MatrixBase):
+        return gold.shape == answer.shape and all(map(_equal, gold.flat(), answer.flat()))
+    both_equations = isinstance(gold, Eq) and isinstance(answer, Eq)
+    verdict = _equal_equations(gold, answer) if both_equations else _equal_numerically(gold, answer)
+    if verdict is not None:
+        return verdict
+    if any(is_relation(side) and _steep(side) for side in (gold, answer)):
+        return False
+    # Its own time-outs use SIGALRM and count as wrong; the pool's are hard and counted apart.
+    return bool(verify([gold], [answer], allow_set_relation_comp=True, timeout_seconds=None))
+
+
+def _equal_equations(gold: Any, answer: Any) -> bool | None:
+    """Settle equations that differ by a factor or in their variables."""
+    sides = [(_at(n, gold.lhs - gold.rhs), _at(n, answer.lhs - answer.rhs)) for n in range(_POINTS)]
+    if gold.free_symbols != answer.free_symbols:
+        return False
+    if all(None not in pair and pair[1] for pair in sides):
+        factors = [g / a for g, a in sides]
+        if factors[0] and all(abs(factor / factors[0] - 1) <= _SAME for factor in factors):
+            return True
+    return None
+
+
+def _steep(relation: Any) -> bool:
+    """Whether the degree of an equation or inequality is so high that solving it may take for ever."""
+    from sympy import Pow
+
+    return any(power.exp.is_Integer and abs(power.exp) > _SOLVABLE for power in relation.atoms(Pow))
+
+
+def _equal_numerically(gold: Any, answer: Any) -> bool | None:
+    """Compare expressions by their values; None if those are not conclusive.
+
+    Expressions that differ at a point are not equal, and those that agree in all digits at several points
+    are. Finding out takes a moment, where simplifying a difference, with all powers expanded, may never end.
+    """
+    complex_numbers = _symbols(gold) | _symbols(answer) == {"i"}
+    same = True
+    for point in range(_POINTS):
+        left, right = _at(point, gold, complex_numbers), _at(point, answer, complex_numbers)
+        if left is None or right is None:
+            return None
+        difference, size = abs(left - right), max(abs(left), abs(right))
+        if difference > max(_CLOSE * size, _TINY):
+            return False
+        same = same and bool(difference <= _SAME * size)
+    return True if same else None
+
+
+def _symbols(thing: Any) -> set[str]:
+    return {symbol.name for symbol in getattr(thing, "free_symbols", ())}
+
+
+def _at(point: int, thing: Any, complex_numbers: bool = False) -> Any:
+    """The value of an expression where each variable has some positive value of its own; None without one.
+
+    It must be real, lest a branch of a root or a logarithm decide. Only where `i` is the imaginary unit,
+    because there are no other letters, may it be complex.
+    """
+    from sympy import Expr
+
+    if not isinstance(thing, Expr) or thing.is_Matrix or (thing.is_Symbol and not complex_numbers):
+        return None
+    try:
+        value = _evaluate(point, thing, complex_numbers)
+    except MemoryError:
+        raise
+    except Exception:  # not every expression has a value, and SymPy has many ways to say so
+        return None
+    real = value.is_Float or value.is_Rational
+    return value if real or (complex_numbers and value.is_number and value.is_finite) else None
+
+
+def _evaluate(point: int, thing: Any, complex_numbers: bool) -> Any:
+    """Evaluate from the leaves up: once per node, where SymPy's own way may revisit a branch many times."""
+    if thing.is_Symbol:
+        from sympy import Float, I
+
+        position = 0.25 + crc32(f"{point} {thing.name}".encode()) / 2**32
+        return I if complex_numbers else Float(str(position), _DIGITS)
+    if thing.is_Rational and max(abs(thing.p), thing.q) < _EXACT:
+        return thing
+    if not thing.args or getattr(thing, "limits", None):
+        return thing.evalf(_DIGITS)
+    return thing.func(*(_evaluate(point, part, complex_numbers) for part in thing.args)).evalf(_DIGITS)
+
+
+def _as_set(text: str) -> Any:
+    from math_verify.grader import Set, is_relation, unwrap_fcs
+
+    thing = _read(text)
+    if thing is not None and is_relation(thing):
+        try:
+            thing = unwrap_fcs(thing).as_set()
+        except (NotImplementedError, TypeError, ValueError, AttributeError):
+            return None
+    return thing if isinstance(thing, Set) else None

@@ -1,0 +1,162 @@
+"""The pool's handles of its processes: the nursery, which starts and ends workers, and the workers.
+
+Everything here runs in the user's process and talks to `calibsft.verify.worker` in the others. The nursery is
+the parent of all workers, so it alone ends them and learns how they ended: no pid can be mistaken for a later
+process's. When the user's process goes away, however it does, the nursery sees its socket close, ends its
+workers and itself. Does not decide who grades what, or when an item has taken too long: that is `pool`.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import Pipe
+
+from calibsft.errors import InputError
+from calibsft.schema import Grade
+from calibsft.verify.grader import GradeItem
+from calibsft.verify.worker import MEGABYTE, NEW_WORKER, WORD, wall_clock_limit
+
+_START_SECONDS = 120.0
+_END_SECONDS = 10.0
+_CODE = (
+    "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN);"
+    " from calibsft.verify.worker import nurse; nurse({}, {!r}, {})"
+)
+
+
+class NurseryLostError(Exception):
+    """The nursery died, was killed, or does not answer; its workers are no longer under control."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a worker says: a grade, and whether it can take another item."""
+
+    grade: Grade
+    healthy: bool
+
+
+class Worker:
+    """A process that is idle, or busy with the first of `items` until `deadline`."""
+
+    def __init__(self, nursery: "Nursery", seconds: float) -> None:
+        self.pipe, theirs = Pipe()
+        with theirs:
+            self.pid = nursery.fork(theirs.fileno())
+        self.items: deque[GradeItem] = deque()
+        self.deadline = 0.0
+        self._patience = wall_clock_limit(seconds)
+
+    def send(self, items: Sequence[GradeItem]) -> bool:
+        """Hand over items, when idle, and start the clock of the first; False if the process died before."""
+        texts = [[item.kind, item.golds, item.answer, item.tolerance, item.question] for item in items]
+        try:
+            self.pipe.send_bytes(json.dumps(texts).encode())
+        except OSError:
+            return False
+        self.items.extend(items)
+        self.deadline = time.monotonic() + self._patience
+        return True
+
+    def receive(self) -> Reply | None:
+        """The next reply, which starts the clock of the next item; None if the process is gone."""
+        try:
+            grade, healthy = json.loads(self.pipe.recv_bytes())
+        except (EOFError, OSError):
+            return None
+        self.deadline = time.monotonic() + self._patience
+        return Reply(Grade(grade), healthy)
+
+
+class Nursery:
+    """A process that has imported the graders and forks workers; `wait_until_ready` before the first one."""
+
+    def __init__(self, seconds: float, memory_mb: int) -> None:
+        self._memory_mb = memory_mb
+        self._ready = False
+        self._control, theirs = socket.socketpair()
+        self._control.settimeout(_START_SECONDS)
+        with theirs:
+            # -P: a file in the working directory must not shadow a module. The hash seed: the order of
+            # sets steers computer algebra, and verdicts should not depend on luck.
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _CODE.format(theirs.fileno(), seconds, memory_mb)],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env={
+                    **os.environ,
+                    "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+                    "PYTHONHASHSEED": "0",
+                },
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def wait_until_ready(self) -> None:
+        """Return when the imports are done; a set-up in which no worker could grade raises `InputError`."""
+        if self._ready:
+            return
+        try:
+            needed = self._hear() // MEGABYTE
+        except NurseryLostError:
+            raise InputError(
+                f"the grading process ended with code {self._join(_END_SECONDS)} before it was ready;"
+                " see its message above"
+            ) from None
+        if needed > self._memory_mb * 3 // 4:
+            raise InputError(
+                f"a grading worker needs {needed} MiB before its first item, too near its limit of"
+                f" {self._memory_mb} MiB; raise memory_mb to {2 * needed} or more"
+            )
+        self._ready = True
+
+    def fork(self, pipe: int) -> int:
+        """Start a worker that listens on `pipe` and return its pid."""
+        return self._ask(NEW_WORKER, [pipe])
+
+    def end(self, worker: Worker) -> int:
+        """End a worker at once, if it has not ended, and return its exit code: minus the signal's number."""
+        worker.pipe.close()
+        return self._ask(worker.pid, [])
+
+    def close(self) -> None:
+        """End all workers and the nursery itself."""
+        with suppress(OSError):
+            self._control.shutdown(socket.SHUT_RDWR)  # closing is not enough if a forked child has a copy
+        self._control.close()
+        # Before it is ready it has no workers, and would finish its imports first.
+        self._join(_END_SECONDS if self._ready else 0.0)
+
+    def _join(self, seconds: float) -> int:
+        """Wait for the process to end, kill it if it does not, and return its exit code."""
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def _ask(self, request: int, pipes: list[int]) -> int:
+        try:
+            socket.send_fds(self._control, [WORD.pack(request)], pipes)
+        except OSError as error:
+            raise NurseryLostError from error
+        return self._hear()
+
+    def _hear(self) -> int:
+        try:
+            answer = self._control.recv(WORD.size)
+        except OSError as error:
+            raise NurseryLostError from error
+        if not answer:
+            raise NurseryLostError
+        return int(WORD.unpack(answer)[0])
