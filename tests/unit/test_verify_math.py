@@ -300,6 +300,11 @@ EQUAL = [
     (r"2 \text{ hours}", "2 hrs"),
     (r"\frac43", "The value of y at which there is a horizontal asymptote is 4/3."),
     (r"\{1,2\} and \{3,4\}", r"\{4,3\}, \{1,2\}"),
+    ("15", "The polygon has 15 sides."),
+    ("1000", "They paid 1,000 dollars"),
+    ("-2", "the answer must be -2"),
+    ("8", "((((((((((((((((((1+7))))))))))))))))))"),
+    (r"\sqrt{8}", r"((2\sqrt{2}))"),
 ]
 
 UNEQUAL = [
@@ -402,6 +407,14 @@ UNEQUAL = [
     ("8", "5 6 / 7"),
     (r"\{1,2\} and \{3,4\}", r"\{3,4\}, \{1,2,2\}"),
     (r"\{1,2,2\} and \{3,4\}", r"\{3,4\}, \{1,2\}"),
+    ("15", "The polygon has at least 15 sides"),
+    ("15", "The polygon does not have 15 sides"),
+    ("15", "The 3 polygons have 15 sides"),
+    ("15", "The polygon has 15x sides"),
+    ("5", "(5, 6)"),
+    ("(5, 6)", "5"),
+    (r"(-\infty, 2) \cup (3, \infty)", "6"),
+    ("5", "the dean"),
 ]
 
 HEDGES = [

@@ -17,6 +17,8 @@ MAX_BINOMIAL = 20_000
 MAX_TOWER = 3
 MAX_VALUES = 64
 MAX_ALGEBRA_LENGTH = 500
+# Each bracket may begin a product, a tuple or an interval, which the grammar takes long to find out.
+MAX_ALGEBRA_NESTING = 6
 
 _DIGIT_RUN = re.compile(rf"\d{{{MAX_DIGIT_RUN + 1}}}")
 # The last of several powers in a row comes first: 9^9^9 is 9^(9^9).
@@ -27,7 +29,8 @@ _BRACKETED_NUMBER = re.compile(r"[({]\s*(\d+)\s*[)}](?=[\s)}]*!)")
 _REPEATED_FACTORIAL = re.compile(r"![\s)}]*![\s)}]*!")
 _BINOMIAL = re.compile(r"binom\s*\{\s*(\d+)\s*\}\s*\{\s*(?:(\d+)\s*\})?")
 _UNEVALUATED = re.compile(
-    r"\\(?:i+nt|oint|lim|det|limsup|liminf)(?![a-z])|!\s*!|\\(?:sum|prod)[^^]*\^\s*\{?\s*\d{3}"
+    r"\\(?:i+nt|oint|lim|det|limsup|liminf|partial)(?![a-z])|!\s*!|\\(?:sum|prod)[^^]*\^\s*\{?\s*(?:\d{3}|\\infty)"
+    r"|\\frac\s*\{\s*d\s*\}\s*\{\s*d"
 )
 _SMALL_FACTORIALS = {0: 1, 1: 1, 2: 2, 3: 6, 4: 24, 5: 120, 6: 720, 7: 5_040, 8: 40_320}
 _CAP = 10**6
@@ -51,17 +54,21 @@ def too_large(text: str) -> bool:
 
 
 def beyond_algebra(text: str) -> bool:
-    """Whether `text` is sound but only worth comparing as text: very long, or left as an integral or a limit."""
-    return len(text) > MAX_ALGEBRA_LENGTH or _UNEVALUATED.search(text) is not None
+    """Whether `text` is sound but only worth comparing as text: very long or deep, or left as an integral or a limit."""
+    return (
+        len(text) > MAX_ALGEBRA_LENGTH
+        or _nesting(text, "([", ")]") > MAX_ALGEBRA_NESTING
+        or _UNEVALUATED.search(text) is not None
+    )
 
 
-def _nesting(text: str) -> int:
+def _nesting(text: str, opening: str = "({[", closing: str = ")}]") -> int:
     depth = deepest = 0
     for character in text:
-        if character in "({[":
+        if character in opening:
             depth += 1
             deepest = max(deepest, depth)
-        elif character in ")}]":
+        elif character in closing:
             depth -= 1
     return deepest
 

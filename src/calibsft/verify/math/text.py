@@ -48,6 +48,13 @@ _LINK = re.compile(rf"[,;]|{OR}|{AND}")
 _DOUBT = re.compile(rf"{OR}|(?i:(?<![A-Za-z])(?:not|either|neither)(?![A-Za-z]))")
 _PERCENT_NEXT = re.compile(r"\s*(?:\\?%|(?:percent|pct)\b)")
 
+_PLAIN_NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:/\d+)?(?: ?%)?(?!\w)", re.ASCII)
+_WORDS = re.compile(r"[A-Za-z]+(?:[ ,']+[A-Za-z]+)+ ")
+_NO_SENTENCE = re.compile(r"[\\$^=_{}<>]")
+_BOUND = re.compile(
+    r"(?i:(?<![a-z])(?:least|most|more|less|fewer|greater|than|between|over|under|up to|no)(?![a-z]))"
+)
+
 _FONT = re.compile(r"\\(?:text(?:bf|it|rm|normal|sf|tt)?|math(?:rm|bf|it|sf|tt)|mbox|hbox|operatorname)\s*\{")
 _WHOLE_TEXT = re.compile(r"\\text\{([^{}]*)\}")
 _LINK_TEXT = re.compile(r"\\text\{\s*(and|or)\s*\}", re.IGNORECASE)
@@ -81,6 +88,7 @@ _SYNONYMS = (
     (re.compile(r"\*\*"), "^"),
     (re.compile(r"\*"), r"\\cdot "),
 )  # fmt: skip
+_DOUBLED = re.compile(r"\(\s*(\([^()]*\))\s*\)")
 _ARGUMENT = re.compile(r"(?:\\sqrt|\^)\s*\(")
 _TEX_COMMA = re.compile(r"(?<=\d)(?:\{,\}|,\\! ?)(?=\d{3}(?!\d))", re.ASCII)
 _MIXED = re.compile(r"(?<![\d.^_/])(\d+) (\d+)/(\d+)(?![\d.])", re.ASCII)
@@ -101,6 +109,8 @@ def clean(text: str) -> str:
     while (inner := _unwrap(text)) != text:
         text = inner
     text = _latex(text.replace("$", ""))
+    while (flat := _DOUBLED.sub(r"\1", text)) != text:
+        text = flat
     return _E_NOTATION.sub(lambda m: rf"{m[1]} \times 10^{{{int(m[2])}}}", text)
 
 
@@ -146,7 +156,18 @@ def _unwrap(text: str) -> str:
         return text[label.end() :]
     if subject := _subject(text):
         return text[len(subject) :]
+    if number := _only_number(text):
+        return number
     return _unbox(text) if _BOX.search(text) else _undelimit(text)
+
+
+def _only_number(text: str) -> str:
+    """The number in a sentence such as "The polygon has 15 sides", if it is the only one and plainly meant."""
+    if _NO_SENTENCE.search(text) or not _WORDS.match(text) or _DOUBT.search(text) or _BOUND.search(text):
+        return ""
+    numbers = _PLAIN_NUMBER.findall(text)
+    alone = len(numbers) == 1 and not re.search(r"\d", text.replace(numbers[0], "", 1))
+    return numbers[0].strip() if alone and numbers[0].strip() != text else ""
 
 
 def _subject(text: str) -> str:

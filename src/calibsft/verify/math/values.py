@@ -27,6 +27,11 @@ _APPLIED = re.compile(r"[A-Za-z]\s*\([A-Za-z0-9, ]*\)")
 _OF_ONE = re.compile(r"([A-Za-z])\([a-z]\)")
 _NOT_IN_A_NAME = re.compile(r"\d|[-+^!<>]|\\(?:cdot|times|sqrt|sin|cos|tan|log|ln)(?![a-z])")
 _LETTER = re.compile(r"(?<!\\)(?<![A-Za-z])[A-Za-z]|\\(?:alpha|beta|theta|omega|angle)")
+_NOT_SCALAR = re.compile(
+    r"[,;<>=]|\\(?:le|ge|ne|in|cup|cap|pm|mp|infty|begin|text|emptyset|mathbb|ldots|dots|\{)(?![a-z])"
+)
+# A word, which computer algebra would take for a product of letters.
+_ENGLISH = re.compile(r"(?<![A-Za-z\\{])[A-Za-z]{4,}")
 # Computer algebra would add or multiply them.
 _TWO_NUMBERS = re.compile(r"(?<![_^{\d])\d+\s+\d")
 _NEARLY = 10**6
@@ -90,6 +95,10 @@ class Comparison:
             return self._equal_parts(*parts)
         if beyond_algebra(gold) or beyond_algebra(answer) or _TWO_NUMBERS.search(answer):
             return False
+        if _is_scalar(gold) != _is_scalar(answer) and (_is_compound(gold) or _is_compound(answer)):
+            return False
+        if gold_number is not None and _ENGLISH.search(answer):
+            return False
         if self.errors and (value := self.algebra.value(gold)) is not None:
             offered = self.algebra.value(answer)
             return offered is not None and abs(offered - value) <= self.errors[0]
@@ -114,6 +123,16 @@ class Comparison:
     def _for_part(self, position: int, count: int) -> "Comparison":
         """How to compare one of `count` components: with its own tolerance if there are as many."""
         return Comparison(self.algebra, [self.errors[position]]) if len(self.errors) == count else self
+
+
+def _is_scalar(text: str) -> bool:
+    return _NOT_SCALAR.search(text) is None
+
+
+def _is_compound(text: str) -> bool:
+    """Whether `text` is a tuple, an interval, a set or a matrix, none of which equals a single number."""
+    opening, inner = bracketed(text)
+    return (bool(opening) and len(components(inner)) > 1) or text.startswith(r"\begin{") or r"\cup" in text
 
 
 def in_order(gold: str, answers: Sequence[str], compare: Comparison) -> bool:
