@@ -5,7 +5,6 @@ Token sets are checked for a tokenizer with one token per tag and for ones that 
 
 from collections.abc import Iterator
 from math import log
-from time import monotonic
 
 import numpy as np
 import pytest
@@ -178,12 +177,10 @@ def test_a_gold_that_cannot_be_read_drops_its_group_and_no_other(pool: VerifierP
     assert [group.group.correct_G.tolist() for group in found] == [[False, True], [True, False]]
 
 
-def test_an_answer_that_hangs_the_grader_costs_its_own_verdict_only(pool: VerifierPool) -> None:
+def test_hostile_answers_cost_their_own_verdict_only(pool: VerifierPool) -> None:
     answers = [r"\frac{x}{2}", "(x+y+z+1)^{200}", r"\frac{x}{3}", "9^{9^{9^9}}", r"x\cdot\frac{1}{2}"]
     row = [completion(answer(text), build=byte_level) for text in answers]
-    began = monotonic()
     (found,) = scorer(pool, byte_level).score([question(r"\frac{1}{2}x", "math")], [row])
-    assert monotonic() - began > 2, "the hanging one was given its time"
     assert found.group.correct_G.tolist() == [True, False, False, False, True]
     assert found.group.well_formed_G.all()
 

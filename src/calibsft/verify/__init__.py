@@ -67,7 +67,7 @@ def grade(
     Grade
         `CORRECT` if any alias matches; else the most informative of the aliases' grades, `UNPARSED_GOLD`
         only if all golds are unreadable. The first item that needs computer algebra starts a worker process
-        and takes about a second; each item has one second of processor time, then it is a `TIMEOUT`.
+        and takes about a second; each item has 0.8 seconds of processor time, then it is a `TIMEOUT`.
 
     Examples
     --------

@@ -47,7 +47,7 @@ class VerifierPool:
     _workers: list[Worker]
     _nursery: Nursery | None
 
-    def __init__(self, workers: int | None = None, seconds: float = 1.0, memory_mb: int = 2048) -> None:
+    def __init__(self, workers: int | None = None, seconds: float = 0.8, memory_mb: int = 2048) -> None:
         if workers is not None and workers < 1:
             raise InputError(f"a verifier pool needs at least one worker, not {workers}")
         if seconds <= 0 or memory_mb <= 0:

@@ -29,8 +29,9 @@ _BRACKETED_NUMBER = re.compile(r"[({]\s*(\d+)\s*[)}](?=[\s)}]*!)")
 _REPEATED_FACTORIAL = re.compile(r"![\s)}]*![\s)}]*!")
 _BINOMIAL = re.compile(r"binom\s*\{\s*(\d+)\s*\}\s*\{\s*(?:(\d+)\s*\})?")
 _UNEVALUATED = re.compile(
-    r"\\(?:i+nt|oint|lim|det|limsup|liminf|partial)(?![a-z])|!\s*!|\\(?:sum|prod)[^^]*\^\s*\{?\s*(?:\d{3}|\\infty)"
-    r"|\\frac\s*\{\s*d\s*\}\s*\{\s*d"
+    r"\\(?:i+nt|oint|lim|det|limsup|liminf|partial)(?![a-z])|!\s*!|\\frac\s*\{\s*d\s*\}\s*\{\s*d"
+    # A sum or product is worth evaluating up to a bound of two digits.
+    r"|\\(?:sum|prod)(?![a-z])(?!\s*_\s*(?:\{[^{}]*\}|\w)\s*\^\s*(?:\{\s*\d{1,2}\s*\}|\d(?!\d)))"
 )
 _SMALL_FACTORIALS = {0: 1, 1: 1, 2: 2, 3: 6, 4: 24, 5: 120, 6: 720, 7: 5_040, 8: 40_320}
 _CAP = 10**6
