@@ -74,6 +74,13 @@ def test_repeated_question_ids_are_refused(collector: Collector, tmp_path: Path)
         collect(collector, tmp_path, [question("10*10", "same"), question("11*11", "same")])
 
 
+def test_responses_to_other_questions_are_not_taken_for_these(collector: Collector, tmp_path: Path) -> None:
+    collect(collector, tmp_path, [question("10*10", "0"), question("11*11", "1")])
+    with pytest.raises(InputError, match=r"the questions have changed since its responses were sampled"):
+        collect(collector, tmp_path, [question("12*12", "0"), question("13*13", "1")])
+    assert pl.read_parquet(tmp_path / "questions.parquet")["question"].to_list() == ["10*10", "11*11"]
+
+
 def test_a_prompt_that_fills_the_context_is_refused_before_any_work(
     collector: Collector, tmp_path: Path
 ) -> None:

@@ -78,6 +78,21 @@ def test_a_benchmark_is_read_from_local_files(calibsft: Command, short_base: Pat
     assert manifest["benchmarks"] == {"gsm8k": 1} and manifest["verifier"][0].startswith("math-")
 
 
+def test_changed_benchmark_files_are_noticed(calibsft: Command, short_base: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data" / "gsm8k.jsonl"
+    data.parent.mkdir()
+    arguments = (
+        "eval", "--model", short_base, "--benchmarks", "gsm8k", "--data-dir", "data", "--out", "e",
+        "-n", 1, "--max-new-tokens", 30, "--device", "cpu",
+    )  # fmt: skip
+    for first in (10, 20):
+        rows = [{"question": f"{a}*11", "answer": f"#### {a * 11}"} for a in range(first, first + 2)]
+        data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        code, _, err = calibsft(*arguments)
+        assert code == (0 if first == 10 else 2), err
+    assert "its input 'benchmark gsm8k' has changed" in err
+
+
 def test_a_benchmark_without_its_data_is_refused_before_the_model_is_loaded(
     calibsft: Command, tmp_path: Path
 ) -> None:

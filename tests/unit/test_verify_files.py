@@ -158,6 +158,12 @@ def test_no_answer_does_not_hide_a_gold_that_cannot_be_read(calibsft: Command, t
         ({"kind": "mth"}, r"r.jsonl, row 2: unknown grader 'mth' in column 'kind'; write one of"),
         ({"kind": None}, r"r.jsonl, row 2: 'kind' is empty"),
         ({"question_id": None}, r"r.jsonl, row 2: 'question_id' is empty"),
+        ({"gold": {"a": 1}}, r"r.jsonl, row 2: 'gold' holds"),
+        ({"gold": [["a"]]}, r"r.jsonl, row 2: 'gold' holds"),
+        ({"gold": True}, r"r.jsonl, row 2: 'gold' holds"),
+        ({"tolerance": "ten"}, r"r.jsonl, row 2: tolerance 'ten' is no positive decimal"),
+        ({"tolerance": -1}, r"r.jsonl, row 2: tolerance '-1' is no positive decimal"),
+        ({"sample": 99999999999}, r"sample"),
     ],
 )
 def test_bad_rows_are_named(
@@ -169,6 +175,59 @@ def test_bad_rows_are_named(
     code, _, err = calibsft("verify", "r.jsonl", "--out", "v")
     assert code == 2 and message in err and err.count("\n") == 1, err
     assert not Path("v").exists() or not list(Path("v").glob("part-*"))
+
+
+def graded(calibsft: Command, path: Path) -> list[bool]:
+    code, _, err = calibsft("verify", path, "--out", "v")
+    assert code == 0, err
+    return pl.read_parquet("v/part-*.parquet")["correct"].to_list()
+
+
+def test_numbers_are_taken_as_they_are_written(calibsft: Command, tmp_path: Path) -> None:
+    golds = [(3, "3"), (0.5, "0.5"), ([5, 6.5], "5"), ("007", "007"), (1000, "1000")]
+    records = [
+        {"question_id": i, "response": response(answer), "gold": gold, "kind": "text"}
+        for i, (gold, answer) in enumerate(golds)
+    ]
+    assert graded(calibsft, write(tmp_path / "r.jsonl", records)) == [True] * 5
+
+
+def test_answers_of_a_csv_file_are_texts(calibsft: Command, tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text(
+        "question_id,response,gold,answer,kind\n1,none,007,007,exact\n2,none,3,3,text\n3,none,0.5,0.5,text\n"
+    )
+    assert graded(calibsft, tmp_path / "r.csv") == [True] * 3
+
+
+def test_a_list_in_a_cell_is_a_list_save_an_interval(calibsft: Command, tmp_path: Path) -> None:
+    records = [
+        {"question_id": 1, "response": response("1991, 1990"), "gold": "[1990, 1991]", "kind": "set"},
+        {"question_id": 2, "response": response("a, 2"), "gold": '["a", 2]', "kind": "set"},
+        {"question_id": 3, "response": response(r"0 \le x \le 1"), "gold": "[0, 1]", "kind": "math"},
+    ]
+    pl.DataFrame(records).write_csv(tmp_path / "r.csv")
+    assert graded(calibsft, tmp_path / "r.csv") == [True] * 3
+
+
+def test_a_byte_order_mark_is_no_content(calibsft: Command, tmp_path: Path) -> None:
+    path = write(tmp_path / "r.jsonl", rows())
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert graded(calibsft, path) == CORRECT
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("question_id;response;gold\n1;a;b\n", "the columns are separated by ';'"),
+        ("question_id,response,gold\n1,a,b\n".encode("utf-16"), "not a text file in UTF-8"),
+    ],
+)
+def test_a_csv_file_of_another_kind_is_named(
+    calibsft: Command, tmp_path: Path, text: str | bytes, message: str
+) -> None:
+    (tmp_path / "r.csv").write_bytes(text.encode() if isinstance(text, str) else text)
+    code, _, err = calibsft("verify", "r.csv", "--out", "v")
+    assert code == 2 and message in err and err.count("\n") == 1, err
 
 
 @pytest.mark.parametrize("column", ["question_id", "response", "gold"])

@@ -5,7 +5,7 @@ from pathlib import Path
 from calibsft.errors import InputError
 from calibsft.schema import Question
 from calibsft.tables import read_table, row_of, shown
-from calibsft.verify.files import gold_column, kind_column, optional_text
+from calibsft.verify.files import gold_column, kind_column, tolerance_column
 
 REQUIRED = ("question_id", "question", "gold")
 
@@ -24,7 +24,7 @@ def load_questions(path: Path) -> list[Question]:
         frame["question"],
         (tuple(golds) for golds in gold_column(path, frame)),
         kind_column(path, frame),
-        optional_text(path, frame, "tolerance").fill_null(""),
+        tolerance_column(path, frame),
         strict=True,
     )
     dataset = path.name.split(".")[0]

@@ -4,21 +4,13 @@ Every complaint names the source, the row (1-based) and the field. Does not know
 (`sources`) nor what a benchmark asks (its own file).
 """
 
-import ast
-import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from calibsft.errors import InputError
 from calibsft.schema import Question
-from calibsft.tables import shown
-
-# A list written as text is short: the longest of TriviaQA has 9,000 characters.
-LIST_CHARACTERS = 1_000_000
-_ITEM = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?)"""
-_PYTHON_LIST = re.compile(rf"\[\s*(?:{_ITEM}(?:\s*,\s*{_ITEM})*\s*)?\]", re.DOTALL)
+from calibsft.tables import list_of, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,25 +118,6 @@ class Row:
                 f"field '{name}' is not a readable list: {shown(text)}; write a JSON list of texts"
             )
         return values
-
-
-def list_of(text: str) -> list[Any] | None:
-    """The list that a text writes out in JSON, or as Python prints a list of strings and numbers; else None.
-
-    A list without commas, as numpy prints one, is not taken: Python would glue its strings together.
-    """
-    if len(text) > LIST_CHARACTERS:
-        return None
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError):
-        if not _PYTHON_LIST.fullmatch(text.strip()):
-            return None
-        try:
-            values = ast.literal_eval(text.strip())
-        except (ValueError, SyntaxError):
-            return None
-    return values if isinstance(values, list) else None
 
 
 def unique(texts: Iterable[str]) -> tuple[str, ...]:

@@ -66,6 +66,7 @@ def evaluate(
     a killed run goes on where it was.
     """
     from calibsft.evaluation import evaluate_model, read_budgets, read_metrics
+    from calibsft.questions import benchmark_inputs
     from calibsft.recipe import EvalSettings, validated
     from calibsft.responses.formats import get_format
 
@@ -98,5 +99,6 @@ def evaluate(
         )
         return {"label": model, **facts}
 
-    perform(out, "eval", shaped, model_inputs(model), work, fresh)
+    inputs = {**model_inputs(model), **benchmark_inputs(settings.benchmarks, settings.data_dir)}
+    perform(out, "eval", shaped, inputs, work, fresh)
     print_scores({**read_metrics(out), "budgets": read_budgets(out)}, as_json)

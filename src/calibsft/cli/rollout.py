@@ -88,4 +88,5 @@ def rollout(
         tokens = collector.collect(loaded, lambda _: samples, folder, settings.shard_questions, "rollout")
         return {"tokens": tokens, "device": collector.device}
 
-    perform(out, "rollout", shaped, {"questions": source_hash(source), **model_inputs(model)}, work, fresh)
+    inputs = {"questions": source_hash(source, chosen.data_dir), **model_inputs(model)}
+    perform(out, "rollout", shaped, inputs, work, fresh)

@@ -19,7 +19,7 @@ from calibsft.errors import InputError
 from calibsft.pipeline.plan import Stage, plan
 from calibsft.pipeline.stages import Run
 from calibsft.progress import FIRST_PROCESS, warn
-from calibsft.questions import source_hash
+from calibsft.questions import benchmark_inputs, source_hash
 from calibsft.recipe import PLAYGROUND, Recipe, load_recipe
 
 PARENT_CHECK_SECONDS = 1.0
@@ -53,7 +53,9 @@ def folder(recipe: Recipe, root: Path, stage: Stage) -> StageFolder:
     """The stage's folder, with hashes of everything that the stage reads."""
     inputs = {name: read_manifest(root / name)["content_hash"] for name in stage.needs}
     if "questions" in stage.settings and recipe.questions.source != PLAYGROUND:
-        inputs["questions"] = source_hash(recipe.questions.source)
+        inputs["questions"] = source_hash(recipe.questions.source, recipe.questions.data_dir)
+    if "eval" in stage.settings:
+        inputs |= benchmark_inputs(recipe.eval.benchmarks, recipe.eval.data_dir)
     if "model" in stage.settings and recipe.model != PLAYGROUND:
         inputs |= model_inputs(recipe.model)
     return StageFolder(root / stage.name, stage.name, stage.settings, inputs)

@@ -78,7 +78,7 @@ class Collector:
         prompts = {(q.dataset, q.id): prompt_ids(self.tokenizer, q.text, self.format) for q in questions}
         for (_, question_id), prompt in prompts.items():
             require_room(prompt, self.context, question_id)
-        write_parquet(folder / QUESTIONS, questions_frame(questions))
+        _keep_questions(folder, questions_frame(questions))
         plan = plan_shards(questions, shard_questions)
         missing = {name: part for name, part in plan.items() if not _holds(folder / name, part, samples)}
         report_foreign(folder, plan)
@@ -144,6 +144,16 @@ class Collector:
             mean_logprob=_known(float(completion.logprobs.mean())),
             confidence_entropy=_known(value_entropy(offsets, parse(offsets.text, self.format), completion)),
         )
+
+
+def _keep_questions(folder: Path, questions: pl.DataFrame) -> None:
+    """Write down what is asked; responses to other questions under the same ids must not be taken for theirs."""
+    path = folder / QUESTIONS
+    if path.is_file() and shards(folder) and not pl.read_parquet(path).equals(questions):
+        raise InputError(
+            f"{folder}: the questions have changed since its responses were sampled; choose another folder with --out"
+        )
+    write_parquet(path, questions)
 
 
 def _known(figure: float | None) -> float | None:

@@ -3,7 +3,6 @@
 Every complaint names the file, the row and the way out. Does not parse or grade anything.
 """
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import polars as pl
 
 from calibsft.errors import InputError
 from calibsft.tables import (
+    list_of,
     read_table,
     require_columns,
     require_filled,
@@ -20,9 +20,9 @@ from calibsft.tables import (
     text_column,
 )
 from calibsft.verify import GRADERS
+from calibsft.verify.math.numbers import tolerances
 
 DEFAULT_KIND = "math"
-MAX_ALIAS_LIST = 1_000_000
 
 
 def read_responses(path: Path) -> pl.DataFrame:
@@ -47,7 +47,7 @@ def read_responses(path: Path) -> pl.DataFrame:
         optional_text(path, frame, "question").fill_null(""),
         gold_column(path, frame),
         kind_column(path, frame).alias("grader"),
-        optional_text(path, frame, "tolerance").fill_null(""),
+        tolerance_column(path, frame),
     )
 
 
@@ -74,8 +74,15 @@ def kind_column(path: Path, frame: pl.DataFrame) -> pl.Series:
 
 
 def gold_column(path: Path, frame: pl.DataFrame) -> pl.Series:
-    """The golds of each row as a list of texts; an empty gold is refused."""
-    golds = [_aliases(gold) for gold in frame["gold"].to_list()]
+    """The golds of each row as a list of texts; an empty gold, or one that is no text, is refused."""
+    column = frame["gold"]
+    inner = column.dtype.inner if isinstance(column.dtype, pl.List) else column.dtype
+    if not (inner == pl.String or inner.is_numeric() or inner == pl.Null):
+        raise InputError(
+            f"{path}: column 'gold' holds {column.dtype}; write a text or a list of texts per row"
+        )
+    rows = zip(column.to_list(), kind_column(path, frame), strict=True)
+    golds = [_aliases(gold, kind) for gold, kind in rows]
     for row, aliases in enumerate(golds, start=1):
         if not any(alias.strip() for alias in aliases):
             raise InputError(
@@ -84,16 +91,23 @@ def gold_column(path: Path, frame: pl.DataFrame) -> pl.Series:
     return pl.Series("gold", golds, dtype=pl.List(pl.String))
 
 
-def _aliases(gold: Any) -> list[str]:
+def tolerance_column(path: Path, frame: pl.DataFrame) -> pl.Series:
+    """The tolerance of each row, empty for none; what is no list of positive decimals is refused."""
+    given = optional_text(path, frame, "tolerance").fill_null("")
+    for row, text in enumerate(given, start=1):
+        if tolerances(text) is None:
+            raise InputError(
+                f"{path}, row {row}: tolerance {shown(text)} is no positive decimal such as 0.01; correct it or leave it empty"
+            )
+    return given
+
+
+def _aliases(gold: Any, kind: str) -> list[str]:
     if isinstance(gold, list):
         return [str(alias) for alias in gold if alias is not None]
     text = str(gold)
-    # A list of quoted texts is never an answer itself, unlike the interval [0, 1].
-    if text.lstrip().startswith("[") and len(text) <= MAX_ALIAS_LIST:
-        try:
-            listed = json.loads(text)
-        except (ValueError, RecursionError):
-            return [text]
-        if listed and all(isinstance(alias, str) for alias in listed):
-            return list(listed)
+    listed = list_of(text) if text.lstrip().startswith("[") else None
+    # In mathematics [0, 1] is an interval; a list of quoted texts is never an answer itself.
+    if listed and (kind != DEFAULT_KIND or all(isinstance(alias, str) for alias in listed)):
+        return [str(alias) for alias in listed]
     return [text]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 KEYS = ("CALIBSFT_JUDGE_API_KEY", "OPENAI_API_KEY")
 NO_KEY = "none"
 MAX_QUOTE = 200
+PIECE = 6
 
 # Ways to ask for one token without thinking first; servers refuse fields that they do not know.
 _WAYS: tuple[dict[str, Any], ...] = (
@@ -161,15 +162,21 @@ class EndpointJudge:
         return InputError(f"{judge} refuses what it is asked {said}; try another judge.model")
 
     def _quote(self, error: "APIError") -> str:
-        """What the server says of a refusal, without the key."""
+        """What the server says of a refusal, unless it repeats any part of the key."""
         body = error.body
         text = body.get("message") or body.get("detail") if isinstance(body, dict) else body
         if not isinstance(text, str) or not text.strip():
             return ""
         text = " ".join(printable(text).split())
-        return f": {text if self._key == NO_KEY else text.replace(self._key, '…')}"[:MAX_QUOTE]
+        return "" if self._key != NO_KEY and _shows(self._key, text) else f": {text}"[:MAX_QUOTE]
 
 
 def _cancel(futures: dict[Future[str | None], int]) -> None:
     for future in futures:
         future.cancel()
+
+
+def _shows(key: str, text: str) -> bool:
+    """Whether a piece of the key stands in the text, forwards or backwards."""
+    pieces = (side[i : i + PIECE] for side in (key, key[::-1]) for i in range(max(1, len(key) - PIECE + 1)))
+    return any(piece in text for piece in pieces)
