@@ -25,11 +25,36 @@ def test_row_order_changes_no_metric_by_a_single_bit(rows: Rows, random: Random)
     assert scores(random.sample(rows, len(rows))) == scores(rows)
 
 
+# Ranks among n responses: these two approach a limit as rows are copied, and only there do copies change nothing.
+FINITE = {"e_aurc", "rce"}
+
+
 @given(ROWS, st.integers(2, 5))
 def test_copies_of_all_rows_change_no_metric(rows: Rows, copies: int) -> None:
     before, after = scores(rows), scores(rows * copies)
-    for name, value in before.items():
+    for name in METRICS.keys() - FINITE:
+        value = before[name]
         assert after[name] == (None if value is None else pytest.approx(value, abs=1e-12)), name
+
+
+@settings(max_examples=30)
+@given(ROWS)
+def test_finite_metrics_settle_as_rows_are_copied(rows: Rows) -> None:
+    many, more = scores(rows * 400), scores(rows * 800)
+    for name in FINITE:
+        assert more[name] == pytest.approx(many[name], abs=0.01), name
+
+
+@given(ROWS, st.randoms(use_true_random=False))
+def test_question_metrics_do_not_depend_on_row_order_or_names(rows: Rows, random: Random) -> None:
+    numbered = [(*row, i % 3) for i, row in enumerate(rows)]
+    shuffled = random.sample(numbered, len(numbered))
+    before = evaluate([c for c, _, _ in numbered], [z for _, z, _ in numbered], [q for *_, q in numbered])
+    after = evaluate(
+        [c for c, _, _ in shuffled], [z for _, z, _ in shuffled], [f"q{q}" for *_, q in shuffled]
+    )
+    assert after["cap_brier"] == pytest.approx(before["cap_brier"], abs=1e-12)
+    assert after["questions"] == before["questions"]
 
 
 @given(ROWS)
@@ -39,8 +64,10 @@ def test_metrics_stay_in_their_ranges(rows: Rows) -> None:
     assert found["support"] == distinct
     assert 1 - 1e-12 <= found["effective_support"] <= distinct + 1e-9
     assert found["top1"] <= found["top3"] <= 1
-    for name in ("pass@1", "brier", "ece", "top1", "top3", "extreme_share"):
+    for name in ("pass@1", "brier", "ece", "pce", "e_aurc", "rce_tie", "top1", "top3", "extreme_share"):
         assert 0 <= found[name] <= 1, name
+    assert (found["rce"] is None) == (len(rows) == 1)
+    assert found["pce"] <= found["ece"] + 1e-12
 
 
 @settings(max_examples=50)

@@ -124,10 +124,11 @@ EDGES_AS_NUMBERS = [float(text) for text in EDGES]
 
 def test_evaluate_has_the_stable_keys_and_counts_questions() -> None:
     found = evaluate([Fraction(3, 10), Fraction(7, 10)], [False, True], ["a", "a"])
-    assert set(found) == {"n", "questions", "ece_convention", *METRICS}
+    assert set(found) == {"n", "questions", "cap_brier", "ece_convention", *METRICS}
     assert (found["n"], found["questions"], found["pass@1"]) == (2, 1, 0.5)
     assert found["ece_convention"] == "10 bins, [k/10,(k+1)/10), 1.0 in the last"
-    assert "questions" not in evaluate([0.5], [1])
+    alone = evaluate([0.5], [1])
+    assert "questions" not in alone and alone["cap_brier"] is None
     json.dumps(found, allow_nan=False)
 
 

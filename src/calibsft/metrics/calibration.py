@@ -1,4 +1,4 @@
-"""Does the stated confidence match how often the answers are right: Brier score, ECE, reliability bins.
+"""Does the stated confidence match how often the answers are right: Brier score, ECE, PCE, reliability bins.
 
 Functions of a `ConfidenceTable`; lower is better for all but accuracy. Does not say whether confidence
 tells right from wrong answers: that is `ranking`, and calibration should never be read without it.
@@ -28,6 +28,13 @@ class ReliabilityBin:
             return 0.0
         return abs(self.accuracy - self.confidence)
 
+    @property
+    def excess(self) -> float:
+        """How far confidence exceeds accuracy, 0 where it does not and in an empty bin."""
+        if self.confidence is None or self.accuracy is None:
+            return 0.0
+        return max(0.0, self.confidence - self.accuracy)
+
 
 def accuracy(table: ConfidenceTable) -> float:
     """Share of correct responses (Pass@1), in [0, 1]."""
@@ -51,6 +58,15 @@ def expected_calibration_error(table: ConfidenceTable, bins: int = 10, right_clo
     """
     gaps = (part.count * part.gap for part in reliability_bins(table, bins, right_closed))
     return sum(gaps) / table.responses
+
+
+def positive_calibration_error(table: ConfidenceTable, bins: int = 10, right_closed: bool = False) -> float:
+    """The part of ECE that is over-confidence: mean of max(0, confidence - accuracy) over its bins; 0 is best.
+
+    A model that is never too sure scores 0, however unsure it is of right answers.
+    """
+    parts = reliability_bins(table, bins, right_closed)
+    return sum(part.count * part.excess for part in parts) / table.responses
 
 
 def reliability_bins(

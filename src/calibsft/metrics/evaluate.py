@@ -13,10 +13,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from calibsft.errors import InputError
-from calibsft.metrics.calibration import accuracy, brier, expected_calibration_error
+from calibsft.metrics.calibration import (
+    accuracy,
+    brier,
+    expected_calibration_error,
+    positive_calibration_error,
+)
 from calibsft.metrics.diversity import effective_support, extreme_share, support, top1, top3
-from calibsft.metrics.ranking import auroc
-from calibsft.metrics.table import ConfidenceTable
+from calibsft.metrics.questions import capability_brier
+from calibsft.metrics.rank_calibration import rank_calibration_error, rank_calibration_error_tied
+from calibsft.metrics.ranking import auroc, excess_area_under_risk_coverage
+from calibsft.metrics.table import ConfidenceTable, decimals
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
 Metrics: TypeAlias = dict[str, Any]
@@ -28,6 +35,10 @@ METRICS: dict[str, Callable[[ConfidenceTable], float | None]] = {
     "auroc": auroc,
     "brier": brier,
     "ece": expected_calibration_error,
+    "pce": positive_calibration_error,
+    "e_aurc": excess_area_under_risk_coverage,
+    "rce": rank_calibration_error,
+    "rce_tie": rank_calibration_error_tied,
     "support": support,
     "top1": top1,
     "top3": top3,
@@ -43,22 +54,26 @@ def evaluate(confidence: Column, correct: Column, question_id: Column | None = N
     ----------
     confidence : stated confidences in [0, 1], one per response. Numbers only: text is not read here.
     correct : whether each response was right: booleans, or 0 and 1.
-    question_id : which question each response answers; ids need only be comparable.
+    question_id : which question each response answers; any ids that can be told apart.
 
     Returns
     -------
-    `n`, the names in `METRICS`, `ece_convention`, and with question ids `questions`, the number of
-    distinct ones. `auroc` is None when only one class occurs.
+    `n`, the names in `METRICS`, `ece_convention`, `cap_brier` (None without question ids), and with question ids
+    `questions`, the number of distinct ones. `auroc` is None when only one class occurs.
 
     Raises
     ------
     InputError : no responses, unequal lengths, or a value out of range; the message names the index.
     """
-    checked = _checked(confidence, correct, question_id)
-    table = ConfidenceTable.from_rows(*checked)
+    stated, right = _checked(confidence, correct, question_id)
+    table = ConfidenceTable.from_rows(stated, right)
     found: Metrics = {"n": table.responses, **{name: metric(table) for name, metric in METRICS.items()}}
+    found["cap_brier"] = None
     if question_id is not None:
-        found["questions"] = _distinct(question_id)
+        questions = _as_series(question_id)
+        found["cap_brier"], found["questions"] = capability_brier(
+            decimals(stated), right.astype(np.float64), questions
+        )
     return found | {"ece_convention": ECE_CONVENTION}
 
 
@@ -110,5 +125,11 @@ def _refuse(name: str, values: NDArray[Any], wrong: NDArray[np.bool_], wanted: s
         )
 
 
-def _distinct(ids: Column) -> int:
-    return ids.n_unique() if isinstance(ids, pl.Series) else len(set(ids))
+def _as_series(ids: Column) -> pl.Series:
+    """The questions' ids, numbered where polars has no type for what they are."""
+    if isinstance(ids, pl.Series):
+        return ids
+    if isinstance(ids, np.ndarray) and ids.dtype.kind in "biuU":
+        return pl.Series(ids)
+    numbers: dict[Any, int] = {}
+    return pl.Series([numbers.setdefault(id_, len(numbers)) for id_ in ids])

@@ -1,12 +1,16 @@
-"""Does a higher confidence go with a right answer: AUROC, counted in integers.
+"""Does a higher confidence go with a right answer: AUROC, counted in integers, and the risk-coverage curve.
 
-A function of a `ConfidenceTable`. Does not look at the size of confidences, only at their order, so a model
+Functions of a `ConfidenceTable`. Does not look at the size of confidences, only at their order, so a model
 can rank perfectly and still be far too sure: read it beside `calibration`.
 """
 
 import numpy as np
+from scipy.special import digamma
 
-from calibsft.metrics.table import ConfidenceTable
+from calibsft.metrics.table import ConfidenceTable, FloatArray, IntArray
+
+# Shorter runs of a harmonic series are added up: a difference of two digammas has fewer digits.
+SHORT = 32
 
 
 def auroc(table: ConfidenceTable) -> float | None:
@@ -21,3 +25,40 @@ def auroc(table: ConfidenceTable) -> float | None:
     wrong_below = np.cumsum(table.wrong) - table.wrong
     half_wins = int((table.k * (2 * wrong_below + table.wrong)).sum())
     return half_wins / (2 * right * wrong)
+
+
+def area_under_risk_coverage(table: ConfidenceTable) -> float:
+    """Mean over k of the error rate among the k most confident responses, in [0, 1]; 0 is best.
+
+    Responses that state the same value are taken in expectation over their order: inside such a block errors come
+    in proportion, so neither the order of the rows nor that of ties matters.
+    """
+    m, w = table.n[::-1], table.wrong[::-1]
+    before, errors = np.cumsum(m) - m, np.cumsum(w) - w
+    # With share = w / m the risk at the j-th of the block is share + (errors - share * before) / (before + j).
+    share = w / m
+    risks = w + (errors - share * before) * _harmonic(before, m)
+    return float(risks.sum()) / table.responses
+
+
+def excess_area_under_risk_coverage(table: ConfidenceTable) -> float:
+    """How far the area under the risk-coverage curve exceeds that of a perfect ranking; 0 is best.
+
+    The perfect ranking of the same responses puts every right one before every wrong one; its area is exact
+    for a finite number of responses, not the usual approximation.
+    """
+    n, wrong = table.responses, int(table.wrong.sum())
+    right = n - wrong
+    best = (wrong - right * float(_harmonic(np.array([right]), np.array([wrong]))[0])) / n
+    return max(0.0, area_under_risk_coverage(table) - best)
+
+
+def _harmonic(before: IntArray, count: IntArray) -> FloatArray:
+    """1/(before + 1) + … + 1/(before + count), element by element."""
+    total: FloatArray = digamma(before + count + 1.0) - digamma(before + 1.0)
+    short = count <= SHORT
+    total[short] = 0.0
+    for step in range(1, int(count[short].max(initial=0)) + 1):
+        reached = short & (count >= step)
+        total[reached] += 1 / (before[reached] + step)
+    return total
