@@ -14,5 +14,7 @@ def capability_brier(confidence: FloatArray, correct: FloatArray, question: pl.S
     Every question counts the same, however many responses it has. With one response each it is the Brier score.
     """
     rows = pl.DataFrame({"question": question, "gap": confidence - correct})
-    gaps = rows.group_by("question").agg(pl.col("gap").mean())["gap"]
-    return float((gaps**2).sum()) / len(gaps), len(gaps)
+    gaps = rows.group_by("question").agg(pl.col("gap").mean())["gap"] ** 2
+    return float(gaps.sort().sum()) / len(gaps), len(
+        gaps
+    )  # groups come in any order, and sums of floats depend on it
