@@ -6,6 +6,8 @@ from typing import Annotated
 import typer
 
 from calibsft.cli.options import AsJson, print_scores
+from calibsft.errors import InputError
+from calibsft.text import printable
 
 
 def score(
@@ -22,9 +24,32 @@ def score(
             "--malformed", help="Rows without a readable confidence: error, drop, or counted (as 0)."
         ),
     ] = "error",
+    by: Annotated[str, typer.Option("--by", help="Column whose values are scored apart.")] = "dataset",
+    baseline: Annotated[
+        Path | None,
+        typer.Option("--baseline", help="Another file with the same questions: paired differences to it."),
+    ] = None,
+    intervals: Annotated[
+        bool, typer.Option("--intervals", help="95 % intervals by drawing questions; needs question_id.")
+    ] = False,
     as_json: AsJson = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the scores as CSV.")] = False,
+    as_markdown: Annotated[bool, typer.Option("--md", help="Print the scores as a Markdown table.")] = False,
 ) -> None:
-    """Metrics of responses that you already have: accuracy, AUROC, Brier, ECE, diversity."""
-    from calibsft.metrics import score_file
+    """Metrics of responses that you already have: `calibsft score responses.csv --baseline other.csv`.
 
-    print_scores(score_file(file, malformed), as_json)
+    Accuracy, AUROC, Brier, ECE, PCE, Cap-Brier, E-AURC, RCE and diversity: pooled, by dataset, and as means over
+    datasets. Fractions, not percent.
+    """
+    from calibsft.metrics import score_file
+    from calibsft.report.scores import csv_lines, difference_lines, markdown_lines
+
+    if as_json + as_csv + as_markdown > 1:
+        raise InputError("--json, --csv and --md are three forms of the same; choose one")
+    scores = score_file(file, malformed, by, intervals, baseline)
+    if as_csv or as_markdown:
+        print("\n".join(printable(line) for line in (csv_lines if as_csv else markdown_lines)(scores)))
+        return
+    print_scores(scores, as_json)
+    if baseline and not as_json:
+        print("\n".join(printable(line) for line in difference_lines(scores["against"])))

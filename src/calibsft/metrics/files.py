@@ -5,13 +5,14 @@ read model responses: a confidence here is already a number, or its plain decima
 """
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
 from calibsft.errors import InputError, unknown_name
-from calibsft.metrics.evaluate import Metrics
+from calibsft.metrics.compare import differences
 from calibsft.metrics.score import score_table
-from calibsft.tables import boolean_column, read_table, require_columns, require_filled, row_of
+from calibsft.tables import boolean_column, read_table, require_columns, require_filled, row_of, text_column
 
 MALFORMED_POLICIES = ("error", "counted", "drop")
 # [0-9], not \d: in polars' regular expressions \d also matches Arabic and other digits.
@@ -19,7 +20,13 @@ CONFIDENCE_TEXT = r"\A[0-9]+(\.[0-9]*)?([eE]-?[0-9]+)?\z"
 SHOWN_CHARACTERS = 40
 
 
-def score_file(path: Path, malformed: str = "error") -> dict[str, Metrics | int]:
+def score_file(
+    path: Path,
+    malformed: str = "error",
+    by: str = "dataset",
+    intervals: bool = False,
+    baseline: Path | None = None,
+) -> dict[str, Any]:
     """Score a CSV, JSONL or Parquet file, or a folder of verdicts; see `score_table` for columns and result.
 
     Parameters
@@ -27,14 +34,29 @@ def score_file(path: Path, malformed: str = "error") -> dict[str, Metrics | int]
     path : the file; confidences are numbers or ASCII decimals such as 0.73 or 1e-3.
     malformed : what to do with any other confidence: "error" refuses the file, "counted" takes it as 0,
         "drop" leaves the row out.
+    by : the column whose values are scored apart.
+    intervals : add intervals by drawing questions.
+    baseline : another such file, answering the same questions: `against` then holds the paired differences.
 
     Returns
     -------
     `score_table`'s dictionary and `dropped`, the number of rows left out.
     """
+    kept, dropped = read_scored(path, malformed, by)
+    found: dict[str, Any] = {**score_table(kept, intervals), "dropped": dropped}
+    if baseline is not None:
+        other, _ = read_scored(baseline, malformed, by)
+        for file, rows in ((path, kept), (baseline, other)):
+            require_columns(file, rows, ("question_id",))
+        found["against"] = {"baseline": str(baseline), **differences(kept, other)}
+    return found
+
+
+def read_scored(path: Path, malformed: str = "error", by: str = "dataset") -> tuple[pl.DataFrame, int]:
+    """The rows of a file that are scored, with confidences as numbers, and how many are left out."""
     if malformed not in MALFORMED_POLICIES:
         unknown_name("policy for malformed confidences", malformed, list(MALFORMED_POLICIES))
-    frame, unscored = _read(path)
+    frame, unscored = _read(path, by)
     confidence = _confidence_column(frame["confidence"])
     unread = confidence.is_null()
     if malformed == "error" and unread.any():
@@ -45,13 +67,16 @@ def score_file(path: Path, malformed: str = "error") -> dict[str, Metrics | int]
         raise InputError(
             f"{path}: no row has a readable confidence; write numbers in [0, 1] into that column"
         )
-    return {**score_table(kept), "dropped": unscored + frame.height - kept.height}
+    return kept, unscored + frame.height - kept.height
 
 
-def _read(path: Path) -> tuple[pl.DataFrame, int]:
+def _read(path: Path, by: str) -> tuple[pl.DataFrame, int]:
     """The rows to score, and how many the verifier left unscored."""
     frame = read_table(path)
-    require_columns(path, frame, ("confidence", "correct"))
+    require_columns(path, frame, ("confidence", "correct", *(() if by == "dataset" else (by,))))
+    if by != "dataset":
+        frame = frame.with_columns(text_column(path, frame, by).alias("dataset"))
+        frame = frame.drop("split", strict=False)
     found = frame.height
     if "grade" in frame.columns:  # verdicts: without a readable gold there is nothing to score
         frame = frame.drop_nulls("correct")

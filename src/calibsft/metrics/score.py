@@ -5,10 +5,12 @@ beside it (`excluded`). Does not read files (`files`), parse model responses or 
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import polars as pl
 
 from calibsft.errors import InputError
+from calibsft.metrics.bootstrap import intervals as bounds
 from calibsft.metrics.evaluate import ECE_CONVENTION, METRICS, Metrics, evaluate
 from calibsft.tables import row_of
 
@@ -16,13 +18,15 @@ MEAN_OVER_DATASETS = "mean over datasets"
 EXCLUDED_KEYS = ("brier", "ece", "auroc")
 
 
-def score_table(frame: pl.DataFrame) -> dict[str, Metrics]:
+def score_table(frame: pl.DataFrame, intervals: bool = False) -> dict[str, Metrics]:
     """Score responses pooled, per dataset and per split.
 
     Parameters
     ----------
     frame : columns `confidence` (in [0, 1]; null = could not be read) and `correct`; optionally `dataset`,
         `question_id` and `split` (a dataset belongs to one split, "id" or "ood" in the paper).
+    intervals : add `intervals` to every dictionary: per metric the ends of a 95 % interval by drawing questions, or
+        None; needs `question_id`.
 
     Returns
     -------
@@ -34,16 +38,37 @@ def score_table(frame: pl.DataFrame) -> dict[str, Metrics]:
     """
     overall = _measured(frame)
     if "dataset" not in frame.columns:
-        return {"overall": overall, "datasets": {}, "splits": {}}
+        found = {"overall": overall, "datasets": {}, "splits": {}}
+        return _with_intervals(found, frame, {}, {}) if intervals else found
     parts = _parts(frame, "dataset")
     datasets = {name: _measured(part) for name, part in parts.items()}
+    members = {MEAN_OVER_DATASETS: list(parts)}
     splits = {MEAN_OVER_DATASETS: _mean_over(datasets.values(), overall["ece"])}
     if "split" in frame.columns:
         _require_one_split(parts)
         for split, rows in _parts(frame, "split").items():
-            names = rows["dataset"].unique().sort()
-            splits[split] = _mean_over([datasets[str(name)] for name in names], _measured(rows)["ece"])
-    return {"overall": overall, "datasets": datasets, "splits": splits}
+            members[split] = [str(name) for name in rows["dataset"].unique().sort()]
+            splits[split] = _mean_over([datasets[name] for name in members[split]], _measured(rows)["ece"])
+    found = {"overall": overall, "datasets": datasets, "splits": splits}
+    return _with_intervals(found, frame, parts, members) if intervals else found
+
+
+def _with_intervals(
+    found: dict[str, Any], frame: pl.DataFrame, parts: dict[str, pl.DataFrame], members: dict[str, list[str]]
+) -> dict[str, Metrics]:
+    """`found` with intervals: of all rows, of every dataset, and of the means over datasets."""
+    if "question_id" not in frame.columns:
+        raise InputError("intervals are drawn by question: add a column 'question_id'")
+    from calibsft.metrics.compare import draws_of, mean_draws
+
+    together = frame.with_columns(question_id=_questions(frame))
+    found["overall"]["intervals"] = bounds(draws_of(together))
+    draws = {name: draws_of(part) for name, part in parts.items()}
+    for name, drawn in draws.items():
+        found["datasets"][name]["intervals"] = bounds(drawn)
+    for split, names in members.items():
+        found["splits"][split]["intervals"] = bounds(mean_draws({name: draws[name] for name in names}))
+    return found
 
 
 def _measured(frame: pl.DataFrame) -> Metrics:
@@ -93,7 +118,9 @@ def _require_one_split(parts: dict[str, pl.DataFrame]) -> None:
 
 def _mean_over(datasets: Iterable[Metrics], ece_pooled: float) -> Metrics:
     parts = list(datasets)
-    found: Metrics = {name: _mean(part[name] for part in parts) for name in (*METRICS, "malformed")}
+    found: Metrics = {
+        name: _mean(part[name] for part in parts) for name in (*METRICS, "cap_brier", "malformed")
+    }
     found |= {
         "n": sum(part["n"] for part in parts),
         "datasets": len(parts),

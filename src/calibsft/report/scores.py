@@ -1,0 +1,73 @@
+"""Scores of a file in the forms that people paste elsewhere: CSV, Markdown, and differences as aligned lines."""
+
+import csv
+import io
+from typing import Any
+
+COLUMNS = (
+    "n", "pass@1", "auroc", "brier", "ece", "pce", "cap_brier", "e_aurc", "rce", "rce_tie", "support", "top1", "top3",
+    "effective_support", "extreme_share", "malformed",
+)  # fmt: skip
+
+
+def score_rows(scores: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    """What is scored - all rows, a dataset, a mean over datasets - its name, and its metrics."""
+    rows = [("all", "", scores["overall"])]
+    rows += [("dataset", name, part) for name, part in scores["datasets"].items()]
+    return rows + [("mean", name, part) for name, part in scores["splits"].items()]
+
+
+def csv_lines(scores: dict[str, Any]) -> list[str]:
+    """One line per scored part, with the ends of the intervals where there are any; empty for no value."""
+    bounded = sorted(scores["overall"].get("intervals", {}))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    ends = [f"{name}_{end}" for name in bounded for end in ("low", "high")]
+    writer.writerow(["part", "name", *COLUMNS, *ends])
+    for kind, name, part in score_rows(scores):
+        found = part.get("intervals", {})
+        bounds = [end for metric in bounded for end in (found.get(metric) or ("", ""))]
+        values = ["" if (value := part.get(column)) is None else value for column in COLUMNS]
+        writer.writerow([kind, _harmless(name), *values, *bounds])
+    return text.getvalue().splitlines()
+
+
+def markdown_lines(scores: dict[str, Any]) -> list[str]:
+    """A Markdown table with four digits, intervals in brackets."""
+    lines = ["| | " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * len(COLUMNS)]
+    for kind, name, part in score_rows(scores):
+        label = {"all": "all rows", "dataset": name}.get(kind, f"mean, {name}").replace("|", r"\|")
+        cells = " | ".join(_cell(part, column) for column in COLUMNS)
+        lines.append(f"| {label} | {cells} |")
+    return [*lines, "", f"ECE: {scores['overall']['ece_convention']}"]
+
+
+def difference_lines(against: dict[str, Any]) -> list[str]:
+    """Paired differences to the baseline, one line per metric, for all and by dataset."""
+    parts = {"all questions": against["overall"], **against["datasets"]}
+    left_out = f", {against['left_out']:,} answered by one of them left out" if against["left_out"] else ""
+    lines = ["", f"less {against['baseline']}, on {against['questions']:,} questions{left_out}"]
+    for name, part in parts.items():
+        lines.append(f"{name}:")
+        for metric, found in part.items():
+            text = (
+                "-"
+                if found is None
+                else f"{found['difference']:+.4f}  [{found['low']:+.4f}, {found['high']:+.4f}]"
+            )
+            lines.append(f"  {metric:<18} {text}")
+    return [*lines, f"intervals: {against['level']:.0%}, by drawing questions"]
+
+
+def _cell(part: dict[str, Any], column: str) -> str:
+    value = part.get(column)
+    if value is None:
+        return "–"
+    text = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+    ends = part.get("intervals", {}).get(column)
+    return f"{text} [{ends[0]:.4f}, {ends[1]:.4f}]" if ends else text
+
+
+def _harmless(name: str) -> str:
+    """A name that a spreadsheet does not take for a formula."""
+    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
