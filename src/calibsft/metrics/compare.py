@@ -59,7 +59,8 @@ def _mean_of_known(draws: Sequence[FloatArray]) -> FloatArray:
     stacked = np.stack(draws)
     known = (~np.isnan(stacked)).sum(axis=0)
     total = np.nansum(stacked, axis=0)
-    return np.divide(total, known, out=np.full(len(total), np.nan), where=known > 0)
+    means: FloatArray = np.divide(total, known, out=np.full(len(total), np.nan), where=known > 0)
+    return means
 
 
 def differences(

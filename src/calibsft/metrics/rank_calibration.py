@@ -29,13 +29,11 @@ def rank_calibration_error(table: ConfidenceTable, bins: int = BINS) -> float | 
     spans = list(pairwise(ends))
     right = pairwise(_right_before(table, ends))
     accuracies = [(b - a) / (end - start) for (start, end), (a, b) in zip(spans, right, strict=True)]
+    sizes = [end - start for start, end in spans]
     doubled = 0
-    for (start, end), accuracy in zip(spans, accuracies, strict=True):
-        better = sum(
-            stop - begin for (begin, stop), other in zip(spans, accuracies, strict=True) if other >= accuracy
-        )
+    for bin_, at_least in _at_least_as_large(accuracies, sizes).items():
         # As many as are at least as accurate, less this one and half of the others in its own bin.
-        doubled += _distances(2 * (better - 1) - (end - start - 1), start, end)
+        doubled += _distances(2 * (at_least - 1) - (sizes[bin_] - 1), *spans[bin_])
     return doubled / (2 * n * (n - 1))
 
 
@@ -62,13 +60,27 @@ def rank_calibration_error_tied(table: ConfidenceTable, bins: int = BINS) -> flo
 def _middle_ranks(keys: Sequence[int] | Sequence[Fraction] | range, sizes: Sequence[int]) -> list[int]:
     """Twice the middle rank of the responses of every bin when bins are sorted by `keys`; equal keys share theirs."""
     ranks, before = [0] * len(sizes), 0
-    for _, group in groupby(sorted(range(len(sizes)), key=lambda i: keys[i]), key=lambda i: keys[i]):
-        bins = list(group)
+    for bins in _tied_groups(keys):
         together = sum(sizes[i] for i in bins)
         for i in bins:
             ranks[i] = 2 * before + together
         before += together
     return ranks
+
+
+def _at_least_as_large(keys: Sequence[Fraction], sizes: Sequence[int]) -> dict[int, int]:
+    """For every bin how many responses are in bins whose key is at least its own."""
+    found, before = {}, 0
+    for bins in reversed(_tied_groups(keys)):
+        before += sum(sizes[i] for i in bins)
+        found |= dict.fromkeys(bins, before)
+    return found
+
+
+def _tied_groups(keys: Sequence[int] | Sequence[Fraction] | range) -> list[list[int]]:
+    """The positions of equal keys together, by rising key."""
+    order = sorted(range(len(keys)), key=lambda i: keys[i])
+    return [list(group) for _, group in groupby(order, key=lambda i: keys[i])]
 
 
 def _right_before(table: ConfidenceTable, positions: Sequence[int]) -> list[Fraction]:
