@@ -70,7 +70,8 @@ def _middle_ranks(keys: Sequence[int] | Sequence[Fraction] | range, sizes: Seque
 
 def _at_least_as_large(keys: Sequence[Fraction], sizes: Sequence[int]) -> dict[int, int]:
     """For every bin how many responses are in bins whose key is at least its own."""
-    found, before = {}, 0
+    found: dict[int, int] = {}
+    before = 0
     for bins in reversed(_tied_groups(keys)):
         before += sum(sizes[i] for i in bins)
         found |= dict.fromkeys(bins, before)
