@@ -16,9 +16,11 @@ from calibsft.verify.math.algebra import NoAlgebra, SymPy, Undecided, prepare
 from calibsft.verify.math.limits import too_large
 from calibsft.verify.math.lists import bracketed, components, matched, readings
 from calibsft.verify.math.numbers import tolerances
-from calibsft.verify.math.text import OR, clean, squeeze
+from calibsft.verify.math.text import clean, squeeze
 from calibsft.verify.math.values import Comparison, in_order
+from calibsft.verify.math.words import AND, OR
 
+_INEQUALITY = re.compile(r"[<>]|\\le |\\ge |\\ne ")
 _SET = re.compile(r"[<>]|\\le |\\ge |\\ne |\\cup|\\infty|(=)")
 
 
@@ -57,13 +59,41 @@ def _compare(gold: str, item: GradeItem, algebra: SymPy | NoAlgebra) -> Grade:
         return Grade.TOO_LARGE
     if not any(answer_readings := readings(answer)):
         return Grade.UNPARSED_ANSWER
-    alternatives = re.search(OR, gold) is not None
-    if squeeze(gold) == squeeze(answer) or any(
-        _same(values, offered, allotted, algebra, alternatives)
+    if squeeze(gold) == squeeze(answer):
+        return Grade.CORRECT
+    links = _Links(gold, answer)
+    if not links.clash and any(
+        _same(values, offered, allotted, algebra, links)
         for (values, allotted), offered in product(gold_readings, answer_readings)
     ):
         return Grade.CORRECT
     return Grade.UNPARSED_ANSWER if getattr(algebra, "unread", False) else Grade.INCORRECT
+
+
+class _Links:
+    """What joins the values of a gold and of an answer, and so whether lists may stand for other things.
+
+    Attributes
+    ----------
+    alternatives
+        Whether the gold writes one value in several ways.
+    ordered
+        Whether the answer's values have an order, as those of a set or of alternatives have not.
+    clash
+        Whether one side joins inequalities by "and" and the other by "or".
+    united
+        Whether several inequalities stand for their union, as they do unless "and" joins them.
+    """
+
+    def __init__(self, gold: str, answer: str) -> None:
+        self.alternatives = re.search(OR, gold) is not None
+        self.ordered = not (re.search(OR, answer) or r"\{" in answer)
+        both = [
+            re.search(AND, text) is not None and bool(_INEQUALITY.search(text)) for text in (gold, answer)
+        ]
+        united = [re.search(rf"{OR}|\\cup", text) is not None for text in (gold, answer)]
+        self.clash = (both[0] and united[1]) or (both[1] and united[0])
+        self.united = not any(both)
 
 
 def _sound(gold: str) -> bool:
@@ -82,19 +112,18 @@ def _same(
     answers: list[str],
     allotted: list[list[Fraction]],
     algebra: SymPy | NoAlgebra,
-    alternatives: bool,
+    links: _Links,
 ) -> bool:
     """Whether the answer's values are the gold's, with the same multiplicity."""
     compare = [Comparison(algebra, errors) for errors in allotted]
     if len(golds) == len(answers):
         return matched(golds, answers, lambda gold, answer: compare[gold].equal(golds[gold], answers[answer]))
-    if len(golds) == 1 and in_order(golds[0], answers, compare[0]):
+    if len(golds) == 1 and links.ordered and in_order(golds[0], answers, compare[0]):
         return True
-    if len(answers) == 1 and alternatives:  # the gold writes one value in several ways
-        return all(c.equal(gold, answers[0]) for c, gold in zip(compare, golds, strict=True)) or _united(
-            golds, answers, algebra
-        )
-    return _united(golds, answers, algebra)
+    one_way = len(answers) == 1 and links.alternatives
+    if one_way and all(c.equal(gold, answers[0]) for c, gold in zip(compare, golds, strict=True)):
+        return True
+    return links.united and _united(golds, answers, algebra)
 
 
 def _united(golds: list[str], answers: list[str], algebra: SymPy | NoAlgebra) -> bool:

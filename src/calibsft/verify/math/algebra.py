@@ -1,4 +1,4 @@
-r"""Compare two values by computer algebra: the only module that touches math-verify and SymPy.
+r"""Compare two values by computer algebra: what math-verify reads, as numbers or by its rules.
 
 Text is read by the LaTeX grammar of math-verify's parser alone, never by `parse_expr` or `sympify`, which
 would execute it. Everything here may take for ever or eat all memory, so it runs in a worker process only.
@@ -10,18 +10,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Any, Protocol
-from zlib import crc32
 
-from calibsft.verify.math.exact import exact
+from calibsft.verify.math.numeric import equal_equations, equal_numerically, value_at
 
-_POINTS = 3
-_DIGITS = 60
-# A decimal may be rounded to six digits, as in 0.333333; by less than the second, rounding errors may differ.
-_CLOSE, _TINY, _SAME = 2e-6, 1e-40, 1e-40
-# So many digits may stand before the point, and more are computed, lest a large number hide a difference.
-_MOST_DIGITS = 20_000
-# Larger leaves become floats, lest their factorial be computed to the last digit.
-_EXACT = 5_000
 _SOLVABLE = 12
 _DIGITS_ONLY = re.compile(r"\d+(\.\d*)?|\.\d+", re.ASCII)
 _ENERGY = re.compile(r"(?<![A-Za-z\\])E(?=\s*_)")
@@ -94,7 +85,7 @@ class SymPy:
     def value(self, text: str) -> Fraction | None:
         """The real number that `text` evaluates to, to 60 digits; None if it is not one."""
         thing = _read(text)
-        value = _at(0, thing) if getattr(thing, "is_number", False) else None
+        value = value_at(0, thing) if getattr(thing, "is_number", False) else None
         if value is None:
             return None
         from sympy import Rational
@@ -156,7 +147,7 @@ def _equal(gold: Any, answer: Any) -> bool:
     if isinstance(gold, MatrixBase) and isinstance(answer, MatrixBase):
         return gold.shape == answer.shape and all(map(_equal, gold.flat(), answer.flat()))
     both_equations = isinstance(gold, Eq) and isinstance(answer, Eq)
-    verdict = _equal_equations(gold, answer) if both_equations else _equal_numerically(gold, answer)
+    verdict = equal_equations(gold, answer) if both_equations else equal_numerically(gold, answer)
     if verdict is not None:
         return verdict
     if any(is_relation(side) and _steep(side) for side in (gold, answer)):
@@ -165,118 +156,11 @@ def _equal(gold: Any, answer: Any) -> bool:
     return bool(verify([gold], [answer], allow_set_relation_comp=True, timeout_seconds=None))
 
 
-def _equal_equations(gold: Any, answer: Any) -> bool | None:
-    """Settle equations that differ by a factor or in their variables."""
-    if gold.free_symbols != answer.free_symbols:
-        return False
-    differences = gold.lhs - gold.rhs, answer.lhs - answer.rhs
-    digits = _DIGITS + max(map(_magnitude, differences))
-    sides = [[_at(n, side, digits=digits) for side in differences] for n in range(_POINTS)]
-    if all(None not in pair and pair[1] for pair in sides):
-        factors = [g / a for g, a in sides]
-        if factors[0] and all(abs(factor / factors[0] - 1) <= _same(digits) for factor in factors):
-            return True
-    return None
-
-
-def _magnitude(thing: Any) -> int:
-    """How many digits the value of an expression has before the point, as far as that is bearable."""
-    value = _at(0, thing)
-    return 0 if value is None else min(_before_point(value), _MOST_DIGITS)
-
-
-def _before_point(value: Any) -> int:
-    from sympy import Float
-
-    # The exponent of two of a Float tells without computing a logarithm.
-    _, mantissa, exponent, bits = Float(abs(value), _DIGITS)._mpf_
-    return max(0, int((exponent + bits) * 0.302)) if mantissa else 0
-
-
-def _same(digits: int) -> Any:
-    """The relative difference that `digits` digits do not tell from none."""
-    from sympy import Float
-
-    return Float(10, digits) ** (20 - digits)
-
-
 def _steep(relation: Any) -> bool:
     """Whether the degree of an equation or inequality is so high that solving it may take for ever."""
     from sympy import Pow
 
     return any(power.exp.is_Integer and abs(power.exp) > _SOLVABLE for power in relation.atoms(Pow))
-
-
-def _equal_numerically(gold: Any, answer: Any) -> bool | None:
-    """Compare expressions by their values; None if those are not conclusive.
-
-    Expressions that differ at a point are not equal, and those that agree in all digits at several points
-    are. Finding out takes a moment, where simplifying a difference, with all powers expanded, may never end.
-    """
-    values = exact(gold), exact(answer)
-    if None not in values:
-        return values[0] == values[1]
-    complex_numbers = _symbols(gold) | _symbols(answer) == {"i"}
-    same = True
-    for point in range(_POINTS):
-        left, right = _at(point, gold, complex_numbers), _at(point, answer, complex_numbers)
-        if left is None or right is None:
-            return None
-        difference, size = abs(left - right), max(abs(left), abs(right))
-        if difference > max(_CLOSE * size, _TINY):
-            return False
-        same = same and bool(difference <= _SAME * size)
-    if same and not complex_numbers and (large := max(_before_point(left), _before_point(right))) > 0:
-        return _equal_in_all_digits(gold, answer, large)
-    return True if same else None
-
-
-def _equal_in_all_digits(gold: Any, answer: Any, before_point: int) -> bool:
-    """Compare expressions with large values again, with as many digits after the point as others have."""
-    if before_point > _MOST_DIGITS:
-        return bool(gold == answer)
-    digits = _DIGITS + before_point
-    left, right = _at(0, gold, digits=digits), _at(0, answer, digits=digits)
-    return bool(abs(left - right) <= _same(digits) * max(abs(left), abs(right)))
-
-
-def _symbols(thing: Any) -> set[str]:
-    return {symbol.name for symbol in getattr(thing, "free_symbols", ())}
-
-
-def _at(point: int, thing: Any, complex_numbers: bool = False, digits: int = _DIGITS) -> Any:
-    """The value of an expression where each variable has some positive value of its own; None without one.
-
-    It must be real, lest a branch of a root or a logarithm decide. Only where `i` is the imaginary unit,
-    because there are no other letters, may it be complex.
-    """
-    from sympy import Expr
-
-    if not isinstance(thing, Expr) or thing.is_Matrix or (thing.is_Symbol and not complex_numbers):
-        return None
-    try:
-        value = _evaluate(point, thing, complex_numbers, digits)
-    except MemoryError:
-        raise
-    except Exception:  # not every expression has a value, and SymPy has many ways to say so
-        return None
-    real = value.is_Float or value.is_Rational
-    return value if real or (complex_numbers and value.is_number and value.is_finite) else None
-
-
-def _evaluate(point: int, thing: Any, complex_numbers: bool, digits: int) -> Any:
-    """Evaluate from the leaves up: once per node, where SymPy's own way may revisit a branch many times."""
-    if thing.is_Symbol:
-        from sympy import Float, I
-
-        position = 0.25 + crc32(f"{point} {thing.name}".encode()) / 2**32
-        return I if complex_numbers else Float(str(position), digits)
-    if thing.is_Rational and max(abs(thing.p), thing.q) < _EXACT:
-        return thing
-    if not thing.args or getattr(thing, "limits", None):
-        return thing.evalf(digits)
-    parts = (_evaluate(point, part, complex_numbers, digits) for part in thing.args)
-    return thing.func(*parts).evalf(digits)
 
 
 def _as_set(text: str) -> Any:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 
 from calibsft.verify.math.limits import MAX_VALUES
-from calibsft.verify.math.text import AND, OR, squeeze
+from calibsft.verify.math.text import squeeze
+from calibsft.verify.math.words import AND, OR
 
 _BRACKETS = r"\\begin(?![a-z])|\\end(?![a-z])|\\[{}]|[(\[{)\]}]"
 _OPENING = frozenset((r"\begin", r"\{", "(", "[", "{"))

@@ -7,6 +7,8 @@ expressions: what is not a number here is for `algebra`.
 import re
 from fractions import Fraction
 
+from calibsft.verify.math.words import numeral
+
 _DIGITS = r"(?:\d+\.?\d*|\.\d+)"
 _NUMBER = re.compile(
     rf"([+-]?)(?:({_DIGITS})(?:(?:\\times|\\cdot)10\^(?:\{{([+-]?\d{{1,4}})\}}|(\d)))?"
@@ -29,7 +31,7 @@ def number(text: str) -> Fraction | None:
         return None
     found = _NUMBER.fullmatch(_SPACES.sub("", text) if "\\" in text or "/" in text else text.strip())
     if found is None:
-        return None
+        return numeral(text)
     sign, decimal, power, digit, whole, top, bottom, left, right, before, after, repeating, tens, ten = (
         found.groups()
     )

@@ -1,53 +1,62 @@
-r"""Take percent signs and units off the end of a value.
+r"""Take percent signs and units off the end of a value, and tell well-known units apart.
 
 Does not convert: `1 m` and `100 cm` are different answers, as are `5 m` and `5 cm`, while a value without a
 unit agrees with any. What follows a number is a unit if it is set as text, a usual abbreviation, or words.
 """
 
 import re
+from collections import Counter
+
+from calibsft.verify.math.words import CHANGED
 
 _PERCENT = re.compile(
     r"\s*(?:\\?%|\\text\{\s*(?:percent|percentage|pct)\s*\}|(?<![A-Za-z])(?:percent(?:age)?|pct))$"
 )
 _POWER = r"(?:\s*\^\s*(?:\d|\{\s*-?\d\s*\}))?"
-_SHORT = r"(?:sq\.? |cu\.? )?(?:[cmkd]m|in|ft|yd|mi|[mk]?g|lbs?|oz|min|hrs?|ms|ml|mL|kmh|mph|rad|k?Hz|k?Pa|k?J|k?W|mol)"
+_SHORT = (
+    r"(?:sq\.? |cu\.? )?(?:[cmkd]m|in|ft|yd|mi|[mk]?g|lbs?|oz|min|hrs?|ms|ml|mL|kmh|kph|mph|rad|[kMG]?Hz|[kMG]?Pa|k?J"
+    r"|k?W|mol)"
+)
+# These might be products of variables but for the space before them.
+_SPACED = r"(?:[kMG]?eV|ergs?|AU|[kM]?pc|[kM]N|[mkM][VA]|[mM]W|nm|\\mu\s*[mgsVAF]|[ÅÅ]|k?cal|atm|psi|USD|EUR|GBP|yen)"
+_LETTER = r"[msghLNJWVKA]"
+_TEXT = r"\\text\{(?:[^{}\d^]|\^-?\d)*\}"
+_NEXT = rf"(?:{_TEXT}|{_SHORT}|{_SPACED}|{_LETTER}){_POWER}"
+_MORE = rf"(?:(?:\s*/\s*|\s*\\cdot\s*| ){_NEXT})*"
 _UNIT = re.compile(
     r"(?:(?<=[\d)}])|(?<=\\pi))(?:"
-    rf"\s*(?:\\text\{{[^{{}}\d]*\}}{_POWER}|\^\\circ(?:\s*[CF])?|{_SHORT}{_POWER}(?:/(?:s|h|{_SHORT}){_POWER})?|[€£¥])"
-    r"| (?P<words>[A-Za-z]+(?: [A-Za-z]+)*))$",
+    rf"\s*(?:{_TEXT}{_POWER}{_MORE}|\^\\circ(?:\s*[CF])?|{_SHORT}{_POWER}{_MORE}|[€£¥])"
+    rf"|\s+{_SPACED}{_POWER}{_MORE}"
+    rf"| (?P<words>(?:sq\. |cu\. )?[A-Za-z]+(?: [A-Za-z]+)*){_POWER})$",
     re.ASCII,
 )
-_LETTER_UNIT = re.compile(rf"(?<=[\d}}])(?: (?:[msghLNJWVKA]|m/s|km/h){_POWER}|\s*m{_POWER})$", re.ASCII)
-# After a number, these change its value, deny it, or join it to another one.
-_NOT_A_UNIT = re.compile(
-    r"(?i:(?<![a-z])(?:or|and|to|times|plus|minus|over|by|squared|cubed|factorial|hundred|thousand|million|billion"
-    r"|trillion|dozen|half|third|two|three|four|five|six|seven|eight|nine|ten|not?|nor|never|but|is|are|was|if|when"
-    r"|where|unless|except|mod|less|more|than|pi|wrong|false|incorrect)(?![a-z]))"
+# One letter may as well be a variable, and three letters may be a product: only for answers to numbers.
+_LETTER_UNIT = re.compile(
+    rf"(?<=[\d}}])(?: {_LETTER}{_POWER}{_MORE}|\s*m{_POWER}| [b-df-hj-np-tv-z][aeiou][b-df-hj-np-tv-z])$",
+    re.ASCII,
 )
+# Besides the words that change a value, these may begin another statement about it.
+_NO_UNIT = re.compile(r"(?i:(?<![a-z])(?:and|to|times|by|is|are|was|were|when|where|pi|score|then)(?![a-z]))")
 _SHORTEST_WORD = 4
 _NAMES = {
-    "mm": ("millimeter", "millimetre"),
-    "cm": ("centimeter", "centimetre"),
-    "m": ("meter", "metre"),
-    "km": ("kilometer", "kilometre"),
-    "in": ("inch", "inche"),
-    "ft": ("foot", "feet"),
-    "yd": ("yard",),
-    "mi": ("mile",),
-    "g": ("gram",),
-    "kg": ("kilogram",),
-    "s": ("sec", "second"),
-    "min": ("minute",),
-    "h": ("hr", "hour"),
-    "day": (),
-    "week": (),
-    "month": (),
-    "year": (),
-    "cent": (),
-    "dollar": (),
-}
-_CANONICAL = {name: unit for unit, names in _NAMES.items() for name in (unit, *names)}
-_LETTERS = re.compile(r"[A-Za-z]+")
+    "mm": "millimeter millimetre", "cm": "centimeter centimetre", "dm": "decimeter", "m": "meter metre",
+    "km": "kilometer kilometre", "nm": "nanometer nanometre", "in": "inch inche", "ft": "foot feet", "yd": "yard",
+    "mi": "mile", "mg": "milligram", "g": "gram", "kg": "kilogram", "lb": "pound", "oz": "ounce", "ml": "mL milliliter millilitre",
+    "L": "l liter litre", "s": "sec second", "ms": "millisecond", "min": "minute", "h": "hr hour", "day": "", "week": "",
+    "month": "", "year": "yr", "cent": "", "dollar": "USD", "euro": "EUR €", "GBP": "£", "yen": "¥", "deg": "degree", "rad": "radian",
+    "degC": "", "degF": "", "Hz": "hertz", "kHz": "", "MHz": "", "GHz": "", "N": "newton", "kN": "", "J": "joule", "kJ": "",
+    "W": "watt", "kW": "kilowatt", "MW": "", "V": "volt", "mV": "", "kV": "", "A": "amp ampere", "mA": "", "K": "kelvin",
+    "Pa": "pascal", "kPa": "", "MPa": "", "GPa": "", "eV": "", "keV": "", "MeV": "", "GeV": "", "erg": "", "mol": "mole",
+    "pc": "parsec", "kpc": "", "Mpc": "", "AU": "",
+}  # fmt: skip
+_CANONICAL = {name: unit for unit, names in _NAMES.items() for name in (unit, *names.split())}
+_QUOTIENTS = {"mph": ("mi", "h"), "kmh": ("km", "h"), "kph": ("km", "h")}
+_TEMPERATURE = re.compile(
+    r"(?:\^\\circ|degrees?)\s*(?:([CF])(?![a-z])|([CF])(?:elsius|ahrenheit))", re.IGNORECASE
+)
+_SYNTAX = re.compile(r"\\text|[{}]|\\cdot")
+_TOKEN = re.compile(r"[A-Za-z€£¥]+|\^\s*(-?\d)|/")
+_RAISING = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 
 
 def split_percent(text: str) -> tuple[str, bool]:
@@ -59,25 +68,67 @@ def split_percent(text: str) -> tuple[str, bool]:
 def split_unit(text: str) -> tuple[str, str]:
     """The text before a final unit, and the unit as it is written; empty if there is none."""
     found = _UNIT.search(text)
-    if found is None or not text[: found.start()].strip() or _NOT_A_UNIT.search(found[0]):
+    if found is None or not text[: found.start()].strip():
+        return text, ""
+    if CHANGED.search(found[0]) or _NO_UNIT.search(found[0]):
         return text, ""
     if found["words"] and max(map(len, found["words"].split())) < _SHORTEST_WORD:
         return text, ""
     return text[: found.start()].strip(), found[0]
 
 
+def split_letter_unit(text: str) -> tuple[str, str]:
+    """The same for units that may as well be variables: only where the other side leaves no doubt."""
+    found = _LETTER_UNIT.search(text)
+    if found is None or CHANGED.search(found[0]) or _NO_UNIT.search(found[0]):
+        return text, ""
+    return text[: found.start()], found[0]
+
+
 def different_units(first: str, second: str) -> bool:
     """Whether both are well-known units, and not the same."""
-    names = _name(first), _name(second)
-    return None not in names and names[0] != names[1]
+    dimensions = _dimensions(first), _dimensions(second)
+    return None not in dimensions and dimensions[0] != dimensions[1]
 
 
-def without_letter_unit(text: str) -> str:
-    """The text before a unit of one letter, which may as well be a variable: only for answers to numbers."""
-    return _LETTER_UNIT.sub("", text)
+def same_unit(first: str, second: str) -> bool:
+    """Whether both are well-known units, and the same."""
+    return known_unit(first) and _dimensions(first) == _dimensions(second)
 
 
-def _name(unit: str) -> str | None:
-    words = _LETTERS.findall(unit.replace(r"\text", "").lower())
-    word = words[0] if len(words) == 1 else ""
-    return _CANONICAL.get(word) or _CANONICAL.get(word.removesuffix("s"))
+def known_unit(unit: str) -> bool:
+    """Whether `unit` is, or is made of, well-known units."""
+    return _dimensions(unit) is not None
+
+
+def _dimensions(unit: str) -> Counter[str] | None:
+    """The powers of the well-known units in `unit`; None if there is any other word, or none at all."""
+    unit = _TEMPERATURE.sub(lambda m: f" deg{(m[1] or m[2]).upper()} ", unit).replace(r"^\circ", " deg ")
+    powers: Counter[str] = Counter()
+    sign, raised, last = 1, 1, ("", 0)
+    for token in _TOKEN.finditer(_SYNTAX.sub(" ", unit)):
+        word = token[0]
+        if word in ("/", "per"):
+            sign = -1
+        elif word in _RAISING:
+            raised = _RAISING[word]
+        elif token[1]:
+            powers[last[0]] += last[1] * (int(token[1]) - 1)
+        else:
+            names = _named(word)
+            if not names:
+                return None
+            for position, name in enumerate(names):
+                powers[name] += sign * raised * (-1 if position else 1)
+            sign, raised, last = 1, 1, (names[0], sign * raised)
+    return powers if powers else None
+
+
+def _named(word: str) -> tuple[str, ...]:
+    """The unit that a word stands for, or the two of a quotient; empty if it is not a well-known one."""
+    if word.lower() in _QUOTIENTS:
+        return _QUOTIENTS[word.lower()]
+    for spelling in (word, word.lower(), word.lower().removesuffix("s")):
+        if spelling in _CANONICAL:
+            return (_CANONICAL[spelling],)
+    return ()

@@ -14,12 +14,23 @@ from calibsft.verify.math.limits import beyond_algebra
 from calibsft.verify.math.lists import bracketed, chain, components, matched, values
 from calibsft.verify.math.numbers import in_base, last_place, number
 from calibsft.verify.math.text import squeeze
-from calibsft.verify.math.units import different_units, split_percent, split_unit, without_letter_unit
+from calibsft.verify.math.units import (
+    different_units,
+    known_unit,
+    same_unit,
+    split_letter_unit,
+    split_percent,
+    split_unit,
+)
+from calibsft.verify.math.words import CHANGED
 
 _TEXT = re.compile(r"\\text\{\s*([^{}]*?)\s*\}")
 _CHOICE = re.compile(r"(?:\\text\{)?\s*\(?\s*([A-Z])\s*[).:]?\s*\}?\s*[.:]?")
+_EXPLAINED = re.compile(r"\(?([A-Z])\) ([^()=]{2,}|\d)")
 _ARTICLE = re.compile(r"^(?:[Aa]n?|[Tt]he) ")
-_WORD = re.compile(r"[A-Za-z][A-Za-z' -]{2,}")
+_WORD = re.compile(r"[A-Za-z][A-Za-z' -]+")
+_VOWEL = re.compile(r"[aeiou]", re.IGNORECASE)
+_LONGEST_PRODUCT = 4
 _MEMBER = re.compile(r"([^=<>]*?)\\in(?![a-z])")
 _APPROXIMATELY = re.compile(r"\\(?:approx|simeq)(?![a-z])")
 _SCRIPT = re.compile(r"[_^]\s*(?:\{[^{}]*\}|\\prime|\\[a-z]+|[^\s\\{}])|'")
@@ -61,8 +72,7 @@ class Comparison:
         if len(answer) > 1 and _contradicts_itself(answer):
             return False
         if len(gold) == 1:
-            sides = answer[-1:] if any(map(_LETTER.search, answer)) else answer
-            return all(self._equal_terms(gold[0], side) for side in sides)
+            return all(self._equal_terms(gold[0], side) for side in _claims(gold[0], answer))
         if _is_name(gold[0]) and (len(answer) == 1 or _same_name(gold, answer)):
             return self._equal_terms(gold[-1], answer[-1])
         equations = " = ".join(gold), " = ".join(answer)
@@ -72,7 +82,13 @@ class Comparison:
         gold, percent = split_percent(gold)
         answer, answer_percent = split_percent(answer)
         (gold, unit), (answer, answer_unit) = split_unit(gold), split_unit(answer)
+        if not answer_unit and number(gold) is not None and number(answer) is None:
+            answer, answer_unit = split_letter_unit(answer)
+        elif not unit and same_unit(answer_unit, (lettered := split_letter_unit(gold))[1]):
+            gold, unit = lettered
         if different_units(unit, answer_unit):
+            return False
+        if percent != answer_percent and known_unit(answer_unit if percent else unit):
             return False
         if self._equal_bare(gold, answer):
             return True
@@ -87,8 +103,6 @@ class Comparison:
         if (based := in_base(gold)) is not None:
             return in_base(answer) == based or squeeze(answer) == based[0]
         gold_number, answer_number = number(gold), number(answer)
-        if gold_number is not None and answer_number is None:
-            answer_number = number(answer := without_letter_unit(answer))
         if gold_number is not None and answer_number is not None:
             return self._near(gold_number, answer_number, gold, answer)
         if (parts := _parts(gold, answer)) is not None:
@@ -159,12 +173,26 @@ def _same_word(gold: str, answer: str) -> bool | None:
     choice, answer_choice = _CHOICE.fullmatch(gold), _CHOICE.fullmatch(answer)
     if choice and answer_choice:
         return choice[1] == answer_choice[1]
+    if choice and (explained := _EXPLAINED.fullmatch(answer)) and not CHANGED.search(explained[2]):
+        return choice[1] == explained[1]
     word, answer_word = (_ARTICLE.sub("", _TEXT.sub(r"\1", text).strip()) for text in (gold, answer))
     if not _WORD.fullmatch(word):
         return None
     if word.casefold() == answer_word.casefold():
         return True
-    return False if _TEXT.fullmatch(gold) else None
+    letters = word.replace(" ", "")
+    is_word = letters.isalpha() and not _is_product(letters) and number(word) is None
+    return False if _TEXT.fullmatch(gold) or is_word else None
+
+
+def _is_product(letters: str) -> bool:
+    """Whether letters are variables side by side rather than a word: without vowels, or the first of the alphabet."""
+    named = letters.isupper() and len(letters) > 2  # corners of a figure, or an order of options
+    return (
+        len(letters) <= _LONGEST_PRODUCT
+        and not named
+        and (not _VOWEL.search(letters) or set(letters) <= set("abcd"))
+    )
 
 
 def _exact_side(text: str) -> str:
@@ -182,6 +210,13 @@ def _is_name(text: str) -> bool:
     """Whether `text` names a value - `x`, `a_n`, `f(2)`, `(p,q)`, `|AB|` - rather than computes one."""
     bare = _APPLIED.sub("f", _SCRIPT.sub("", text))
     return bool(bare.strip()) and not _NOT_IN_A_NAME.search(bare)
+
+
+def _claims(gold: str, answer: list[str]) -> list[str]:
+    """The sides of an answer that say what the gold's value is: no leading name, nor any in other letters."""
+    letters = set(_LETTER.findall(gold))
+    named = len(answer) > 1 and _is_name(answer[0])
+    return [side for side in answer[named:-1] if set(_LETTER.findall(side)) <= letters] + answer[-1:]
 
 
 def _same_name(gold: list[str], answer: list[str]) -> bool:

@@ -1,0 +1,142 @@
+r"""Compare expressions of SymPy by their values at some points.
+
+Faster than to simplify a difference, and it ends: nothing is expanded or solved. Numbers without decimals are
+compared exactly, and large values with more digits than they have before the point. Does not read text.
+"""
+
+from typing import Any
+from zlib import crc32
+
+from calibsft.verify.math.exact import digits as digits_within
+from calibsft.verify.math.exact import exact
+
+_POINTS = 3
+_DIGITS = 60
+# A decimal may be rounded to six digits, as in 0.333333; by less than the second, rounding errors may differ.
+_CLOSE, _TINY, _SAME = 2e-6, 1e-40, 1e-40
+# Values with more digits before the point are compared with more digits, lest they hide a difference;
+# with too many, only by their form.
+_LARGE, _MOST_DIGITS = 15, 20_000
+# Larger leaves become floats, lest their factorial be computed to the last digit.
+_EXACT = 5_000
+
+
+def equal_numerically(gold: Any, answer: Any) -> bool | None:
+    """Compare expressions by their values; None if those are not conclusive.
+
+    Expressions that differ at a point are not equal, and those that agree in all digits at several points
+    are. Finding out takes a moment, where simplifying a difference, with all powers expanded, may never end.
+    """
+    values = exact(gold), exact(answer)
+    if None not in values:
+        return values[0] == values[1]
+    complex_numbers = _symbols(gold) | _symbols(answer) == {"i"}
+    same = True
+    for point in range(_POINTS):
+        left, right = value_at(point, gold, complex_numbers), value_at(point, answer, complex_numbers)
+        if left is None or right is None:
+            return None
+        difference, size = abs(left - right), max(abs(left), abs(right))
+        if difference > max(_CLOSE * size, _TINY):
+            return False
+        same = same and bool(difference <= _SAME * size)
+    if same and not complex_numbers:
+        large = max(*map(_before_point, (left, right)), *map(digits_within, (gold, answer)))
+        return large <= _LARGE or _equal_in_all_digits(gold, answer, large)
+    return True if same else None if _rounded(gold, answer) else False
+
+
+def _rounded(gold: Any, answer: Any) -> bool:
+    """Whether either has decimals, which may be cut off; expressions without are equal or they are not."""
+    from sympy import Float
+
+    return bool(gold.has(Float) or answer.has(Float))
+
+
+def _equal_in_all_digits(gold: Any, answer: Any, large: int) -> bool:
+    """Compare expressions with large values or parts again, with as many digits to spare as others have."""
+    if large > _MOST_DIGITS:
+        return bool(gold == answer)
+    digits = _DIGITS + large
+    left, right = value_at(0, gold, digits=digits), value_at(0, answer, digits=digits)
+    if left is None or right is None:
+        return False
+    return bool(abs(left - right) <= _same(digits) * max(abs(left), abs(right)))
+
+
+def _symbols(thing: Any) -> set[str]:
+    return {symbol.name for symbol in getattr(thing, "free_symbols", ())}
+
+
+def value_at(point: int, thing: Any, complex_numbers: bool = False, digits: int = _DIGITS) -> Any:
+    """The value of an expression where each variable has some positive value of its own; None without one.
+
+    It must be real, lest a branch of a root or a logarithm decide. Only where `i` is the imaginary unit,
+    because there are no other letters, may it be complex.
+    """
+    from sympy import Expr
+
+    if not isinstance(thing, Expr) or thing.is_Matrix or (thing.is_Symbol and not complex_numbers):
+        return None
+    try:
+        value = _evaluate(point, thing, complex_numbers, digits)
+    except MemoryError:
+        raise
+    except Exception:  # not every expression has a value, and SymPy has many ways to say so
+        return None
+    real = value.is_Float or value.is_Rational
+    return value if real or (complex_numbers and value.is_number and value.is_finite) else None
+
+
+def _evaluate(point: int, thing: Any, complex_numbers: bool, digits: int) -> Any:
+    """Evaluate from the leaves up: once per node, where SymPy's own way may revisit a branch many times."""
+    if thing.is_Symbol:
+        from sympy import Float, I
+
+        position = 0.25 + crc32(f"{point} {thing.name}".encode()) / 2**32
+        return I if complex_numbers else Float(str(position), digits)
+    if thing.is_Rational and max(abs(thing.p), thing.q) < _EXACT:
+        return thing
+    if not thing.args or getattr(thing, "limits", None):
+        return thing.evalf(digits)
+    parts = (_evaluate(point, part, complex_numbers, digits) for part in thing.args)
+    return thing.func(*parts).evalf(digits)
+
+
+def equal_equations(gold: Any, answer: Any) -> bool | None:
+    """Settle equations that differ by a factor or in their variables."""
+    if gold.free_symbols != answer.free_symbols:
+        return False
+    differences = gold.lhs - gold.rhs, answer.lhs - answer.rhs
+    # Beside a large constant, what the variables do shows only in the digits after as many again.
+    digits = _DIGITS + 2 * max(map(_magnitude, differences))
+    sides = [[value_at(n, side, digits=digits) for side in differences] for n in range(_POINTS)]
+    if all(None not in pair and pair[1] for pair in sides):
+        factors = [g / a for g, a in sides]
+        deviation = max(abs(factor / factors[0] - 1) for factor in factors) if factors[0] else 1
+        if deviation <= _same(digits):
+            return True
+        if deviation <= _CLOSE and not _rounded(gold, answer):
+            return False
+    return None
+
+
+def _magnitude(thing: Any) -> int:
+    """How many digits the value of an expression has before the point, as far as that is bearable."""
+    value = value_at(0, thing)
+    return 0 if value is None else min(_before_point(value), _MOST_DIGITS)
+
+
+def _before_point(value: Any) -> int:
+    from sympy import Float
+
+    # The exponent of two of a Float tells without computing a logarithm.
+    _, mantissa, exponent, bits = Float(abs(value), _DIGITS)._mpf_
+    return max(0, int((exponent + bits) * 0.302)) if mantissa else 0
+
+
+def _same(digits: int) -> Any:
+    """The relative difference that `digits` digits do not tell from none."""
+    from sympy import Float
+
+    return Float(10, digits) ** (20 - digits)

@@ -1,0 +1,85 @@
+r"""English words beside a value: which join, deny, bound or change it, and which are numbers themselves.
+
+One list for every place that skips words: whoever says "5 halves", "at least 5" or "it isn't 5" has not said
+5. It need not know every word, only those after which the number is no longer the answer. Does not parse
+sentences.
+"""
+
+import re
+from fractions import Fraction
+
+OR = r"(?i:(?<![A-Za-z\\])or(?![A-Za-z])|(?<=[\d)])or(?=[A-Z])|\\lor(?![a-z])|\\vee(?![a-z]))"
+AND = r"(?i:(?<![A-Za-z\\])and(?![A-Za-z])|\\land(?![a-z])|\\wedge(?![a-z]))"
+
+_UNITS = [
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
+_TEENS = ["thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
+_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_SMALL = {word: n for n, word in enumerate(_UNITS + _TEENS)} | {
+    word: 10 * n for n, word in enumerate(_TENS, 2)
+}
+_SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_PARTS = {"half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4}
+_SCALED = re.compile(rf"([-+]?\d+(?:\.\d+)?) ({'|'.join(_SCALES)})", re.ASCII)
+
+NUMERAL = (
+    rf"(?:(?:{'|'.join([*_SMALL, 'dozen', 'hundred', 'thousand', 'lakh', 'crore'])}|[a-z]{{1,12}}illion)(?:s|ths?)?"
+    r"|half|halves|thirds?|quarters?|fifths?|eighths?|ninths?|twelfths?|[a-z]{3,5}tieths?|gross)"
+)
+_DENYING = (
+    r"not|cannot|never|neither|nor|either|wrong|false|incorrect|untrue|doubt|unless|except|excluding|otherwise"
+    r"|alternatively|instead|maybe|perhaps|probably|hardly|unlikely|incorrectly|impossible|refuse"
+)
+_OFFERING = r"but|also|possibly|might|could"
+_CHANGING = (
+    r"no|none|without|least|most|more|less|fewer|greater|smaller|larger|than|between|over|under|above|below|beyond"
+    r"|up to|minimum|maximum|near|nearly|almost|any|plus|minus|negative|squared|cubed|factorial|doubled|tripled|halved|twice|thrice"
+    r"|(?:square|cube|roots?|reciprocal|inverse|opposite|multiples?|factors?|divisors?|sum|difference|product|quotient|remainder"
+    r"|power|logarithm) of|divided|multipl(?:y|ied)|mod|modulo|if|increased|decreased|versus|vs|through|until|else"
+)
+# A contraction such as isn't denies as well.
+_DENIED = rf"(?i:(?<![a-z\\])(?:{_DENYING})(?![a-z])|n't(?![a-z]))"
+DENIED = re.compile(_DENIED)
+DOUBT = re.compile(rf"{OR}|{_DENIED}")
+HEDGED = re.compile(rf"{OR}|{_DENIED}|(?i:(?<![a-z\\])(?:{_OFFERING})(?![a-z]))")
+CHANGED = re.compile(rf"{HEDGED.pattern}|(?i:(?<![a-z\\])(?:{_CHANGING}|{NUMERAL})(?![a-z]))")
+
+
+def numeral(text: str) -> Fraction | None:
+    """The value of `five`, `twenty-one`, `three hundred` or `1.5 million`; None for anything else."""
+    if scaled := _SCALED.fullmatch(text):
+        return Fraction(scaled[1]) * _SCALES[scaled[2]]
+    words = text.lower().replace("-", " ").split()
+    if not words or len(words) > 4:
+        return None
+    if words[0] in ("minus", "negative"):
+        value = numeral(" ".join(words[1:]))
+        return value if value is None else -value
+    if words[-1] in _PARTS:
+        count = _SMALL.get(words[0]) if len(words) == 2 else 1 if words == ["half"] else None
+        return None if count is None else Fraction(count, _PARTS[words[-1]])
+    scale = _SCALES.get(words[-1], 0) if len(words) > 1 else 0
+    small = [_SMALL.get(word) for word in (words[:-1] if scale else words)]
+    if None in small or not _is_one_number(numbers := [n for n in small if n is not None]):
+        return None
+    return Fraction(sum(numbers) * (scale or 1))
+
+
+def _is_one_number(parts: list[int]) -> bool:
+    """Whether the words make one number: a single one, or tens and units as in twenty-one."""
+    return len(parts) == 1 or (
+        len(parts) == 2 and parts[0] in range(20, 100, 10) and parts[1] in range(1, 10)
+    )
