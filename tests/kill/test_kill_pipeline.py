@@ -14,6 +14,8 @@ import yaml
 
 ENVIRONMENT = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 SIDE_BY_SIDE = ("sft", "rlcr")
+# Enough not to be done in the second that a worker may outlive its parent.
+RL_STEPS = 30
 ENDS_WITHIN = 8.0  # seconds; a worker looks for its parent every second
 
 
@@ -35,7 +37,7 @@ def recipe(short_base: Path, tmp_path: Path) -> Path:
             "save_every": 5,
         },
         "rl": {
-            "steps": 8, "questions": 4, "micro_batch_size": 16, "learning_rate": 1e-3, "max_new_tokens": 30,
+            "steps": RL_STEPS, "questions": 4, "micro_batch_size": 16, "learning_rate": 1e-3, "max_new_tokens": 30,
             "save_every": 1,
         },
         "eval": {"benchmarks": ["cross"], "limit": 5, "samples": 4, "max_new_tokens": 30},
@@ -113,8 +115,8 @@ def test_a_killed_run_leaves_no_worker_and_goes_on_to_the_same_result(recipe: Pa
         time.sleep(0.05)
     told = finish(calibsft_run(recipe, killed))
     assert all(f"{name}: done before, skipped" in told for name in ("rollout", "verify", "build"))
-    assert "rlcr: " in told and "of 8 steps were done before" in told
-    assert [steps(killed / name) for name in SIDE_BY_SIDE] == [30, 8], "every step once"
+    assert "rlcr: " in told and f"of {RL_STEPS} steps were done before" in told
+    assert [steps(killed / name) for name in SIDE_BY_SIDE] == [30, RL_STEPS], "every step once"
     # One stage after the other in one process: what runs beside a stage does not change it.
     finish(calibsft_run(recipe, whole, "--set", "jobs=1"))
     found, wanted = results(killed), results(whole)
