@@ -20,7 +20,7 @@ def rank_calibration_error(table: ConfidenceTable, bins: int = BINS) -> float | 
 
     Responses are sorted by falling confidence and cut into bins of equal mass at round(i n / bins). Those that state
     the same value share their mean correctness, so the order of the rows does not matter. Few distinct values alone
-    raise it from .02 to .15: see `rank_calibration_error_tied`. None for a single response.
+    raise it: see `rank_calibration_error_tied`. None for a single response.
     """
     n = table.responses
     if n < 2:
