@@ -33,6 +33,8 @@ SETTINGS = "recipe.resolved.yaml"
 TEMPORARY = ".partial"
 # What trainings leave beside their model: the journal of steps, evaluations on the way; and of a start, its gradient.
 JOURNAL, EVALS, GRADIENT = "metrics.jsonl", "evals.jsonl", "gradient.json"
+# What was asked, beside the responses to it.
+QUESTIONS = "questions.parquet"
 # What a judge said, in the order in which it did: not part of a stage's content.
 JUDGE_CACHE = "judge.jsonl"
 ENDS = 1 << 20

@@ -1,6 +1,17 @@
-"""Foreign text made safe to show: a terminal or a page must never obey what a model or a file says."""
+"""Foreign text made safe to show and to compare: a terminal or a page must never obey what a model or a file says."""
+
+import unicodedata
+
+_INVISIBLE = ("Cc", "Cf", "Cs")
 
 
 def printable(text: str, keep: str = "") -> str:
     """`text` with control, bidirectional and other invisible characters replaced by spaces, save `keep`."""
     return "".join(char if char.isprintable() or char in keep else " " for char in text)
+
+
+def visible(text: str) -> str:
+    """`text` without control and format characters and surrogates; white space stays as it is."""
+    if text.isprintable():
+        return text
+    return "".join(c for c in text if c.isspace() or unicodedata.category(c) not in _INVISIBLE)

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from calibsft.artifacts import QUESTIONS
 from calibsft.errors import InputError
 from calibsft.evaluation import ROWS
 from calibsft.progress import Progress
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse, replace_confidence
-from calibsft.rollouts.collect import QUESTIONS
 from calibsft.rollouts.prompts import prompt_ids
 from calibsft.sft.encode import Encoder, Example
 from calibsft.sft.head import logits_only_at

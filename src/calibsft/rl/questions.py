@@ -11,13 +11,12 @@ from pathlib import Path
 import polars as pl
 from transformers import PreTrainedTokenizerBase
 
-from calibsft.artifacts import shards
+from calibsft.artifacts import QUESTIONS, shards
 from calibsft.benchmarks.files import load_questions
 from calibsft.errors import InputError
 from calibsft.progress import say, warn
 from calibsft.responses.formats import Format
 from calibsft.rl.method import Method
-from calibsft.rollouts.collect import QUESTIONS
 from calibsft.rollouts.prompts import prompt_ids
 from calibsft.schema import Question
 from calibsft.tables import read_table

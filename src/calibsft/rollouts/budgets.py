@@ -8,9 +8,9 @@ from pathlib import Path
 
 import polars as pl
 
-from calibsft.artifacts import shards, write_parquet
+from calibsft.artifacts import QUESTIONS, shards, write_parquet
 from calibsft.progress import Progress
-from calibsft.rollouts.collect import QUESTIONS, ROLLOUT_SCHEMA, Collector
+from calibsft.rollouts.collect import ROLLOUT_SCHEMA, Collector
 from calibsft.schema import Question
 
 FORCED = "forced"

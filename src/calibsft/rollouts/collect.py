@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 from transformers import PreTrainedTokenizerBase
 
-from calibsft.artifacts import shard_name, shards, write_parquet
+from calibsft.artifacts import QUESTIONS, shard_name, shards, write_parquet
 from calibsft.errors import InputError
 from calibsft.progress import Progress, warn
 from calibsft.responses.formats import Format
@@ -24,7 +24,6 @@ from calibsft.rollouts.prompts import prompt_ids, require_room
 from calibsft.rollouts.read import text_offsets, value_entropy
 from calibsft.schema import Question, Rollout
 
-QUESTIONS = "questions.parquet"
 ROLLOUT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "dataset": pl.String,
     "question_id": pl.String,

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
+from calibsft.artifacts import QUESTIONS
 from calibsft.errors import InputError
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse
@@ -31,7 +32,7 @@ OPTIONAL = ("sample", "finished", "dataset")
 def pool_of_run(rollouts: Path, verdicts: Path) -> pl.LazyFrame:
     """The pool of finished rollout and verify stages."""
     responses = pl.scan_parquet(rollouts / "part-*.parquet")
-    questions = pl.scan_parquet(rollouts / "questions.parquet").select("dataset", "question_id", "question")
+    questions = pl.scan_parquet(rollouts / QUESTIONS).select("dataset", "question_id", "question")
     graded = pl.scan_parquet(verdicts / "part-*.parquet").select(*KEYS, "correct", "reason")
     return responses.join(graded, on=KEYS, validate="1:1").join(
         questions, on=("dataset", "question_id"), validate="m:1"

@@ -9,17 +9,14 @@ scripts as numbers, takes all numbers beyond the floats for equal, or lets an em
 """
 
 import re
-import string
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from calibsft.verify.sets import json_list
-from calibsft.verify.text import plain_grader, raw
+from calibsft.verify.text import ARTICLE, PUNCTUATION, plain_grader, raw
 
 _TOKEN_END = re.compile("[ -]")
-_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _NUMBER = re.compile(r"\+?(?:\d+\.?\d*|\.\d+)(?:e\+?\d{1,4})?", re.ASCII)
 _SEPARATOR = re.compile(r"[\n;]|,\s|(?<!\S)and(?!\S)", re.IGNORECASE)
 
@@ -48,7 +45,7 @@ def alternative(answer: Mapping[str, Any]) -> str | None:
 
 def normalise(text: str) -> str:
     """Lower-case tokens between spaces and hyphens, without punctuation and articles; numbers as float text."""
-    tokens = (_ARTICLE.sub(" ", _token(token)) for token in _TOKEN_END.split(text.lower()))
+    tokens = (ARTICLE.sub(" ", _token(token)) for token in _TOKEN_END.split(text.lower()))
     return " ".join(" ".join(tokens).split())
 
 
@@ -74,7 +71,7 @@ def matches_any(golds: tuple[str, ...], answer: str) -> bool:
 def _token(token: str) -> str:
     number = _float_text(token)
     if number is None:
-        token = token.translate(_PUNCTUATION)
+        token = token.translate(PUNCTUATION)
         number = _float_text(token)
     return token if number is None else number
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from calibsft.schema import Grade
 from calibsft.verify.grader import GradeItem, Grader
-from calibsft.verify.text import key, plain_grader, readable, visible
+from calibsft.verify.text import key, plain_grader, readable, stripped
 
 # Captured, so that splitting yields pieces and separators in turn.
 _SEPARATOR = re.compile(r"([\n;,]|(?<![^\s,;])and(?!\S))", re.IGNORECASE)
@@ -31,7 +31,7 @@ def json_list(text: str) -> list[str] | None:
         return None
     if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
         return None
-    return [visible(item) for item in items]
+    return [stripped(item) for item in items]
 
 
 def matches_set(golds: tuple[str, ...], answer: str) -> bool:

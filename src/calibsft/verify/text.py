@@ -7,28 +7,26 @@ no synonyms beyond the aliases.
 
 import re
 import string
-import unicodedata
 from collections.abc import Callable
 
 from calibsft.schema import Grade
+from calibsft.text import visible
 from calibsft.verify.grader import GradeItem, Grader
 
 MAX_LENGTH = 20_000
 
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
+PUNCTUATION = str.maketrans("", "", string.punctuation)
+ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 
 
-def visible(text: str) -> str:
-    """`text` without control and format characters, surrogates, and white space at its ends."""
-    if not text.isprintable():
-        text = "".join(c for c in text if c.isspace() or unicodedata.category(c) not in ("Cc", "Cf", "Cs"))
-    return text.strip()
+def stripped(text: str) -> str:
+    """What can be seen of `text`, without white space at its ends."""
+    return visible(text).strip()
 
 
 def readable(gold: str) -> str:
     """The visible text of a gold; empty when there is none, or far more than a reference would hold."""
-    return "" if len(gold) > MAX_LENGTH else visible(gold)
+    return "" if len(gold) > MAX_LENGTH else stripped(gold)
 
 
 def plain_grader(
@@ -36,7 +34,7 @@ def plain_grader(
     matches: Callable[[tuple[str, ...], str], bool],
     *,
     version: int = 1,
-    read: Callable[[str], str] = visible,
+    read: Callable[[str], str] = stripped,
     read_gold: Callable[[str], str] = readable,
     max_length: int = MAX_LENGTH,
 ) -> Grader:
@@ -69,7 +67,7 @@ def plain_grader(
 
 def normalise(text: str) -> str:
     """Lower case without ASCII punctuation and the words a, an, the; single spaces."""
-    return " ".join(_ARTICLE.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+    return " ".join(ARTICLE.sub(" ", text.lower().translate(PUNCTUATION)).split())
 
 
 def raw(text: str) -> str:

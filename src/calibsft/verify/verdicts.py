@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from calibsft.artifacts import shard_name, shards, write_parquet
+from calibsft.artifacts import QUESTIONS, shard_name, shards, write_parquet
 from calibsft.errors import InputError
 from calibsft.progress import Progress
 from calibsft.responses.formats import Format
@@ -84,7 +84,7 @@ def _rollout_parts(rollouts: Path) -> list[Part]:
 
 
 def _with_golds(shard: Path) -> pl.DataFrame:
-    questions = pl.read_parquet(shard.parent / "questions.parquet")
+    questions = pl.read_parquet(shard.parent / QUESTIONS)
     keys = ("dataset", "question_id")
     asked = pl.read_parquet(shard).join(questions, on=keys, how="left", maintain_order="left")
     if asked["grader"].null_count():

@@ -6,61 +6,32 @@ answer, and does not delete punctuation as other question-answering graders do: 
 
 import re
 import string
-import unicodedata
 
-from calibsft.schema import Grade
-from calibsft.verify.grader import GradeItem, Grader
+from calibsft.text import visible as without_invisible
+from calibsft.verify.text import ARTICLE, MAX_LENGTH, plain_grader
 
-MAX_LENGTH = 20_000
-
-_INVISIBLE = ("Cc", "Cf", "Cs")
-_VARIATION_SELECTORS = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
+# Of these a text can hold a hidden message, in characters that have a category of visible ones.
+_VARIATION_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "‘’´", " "))
-_ARTICLE = re.compile(r"\b(?:a|an|the)\b")
-
-
-class _Visible(dict[int, str]):
-    """What each character becomes, looked up once: white space a space, the invisible nothing."""
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        hidden = unicodedata.category(character) in _INVISIBLE or any(code in r for r in _VARIATION_SELECTORS)
-        self[code] = " " if character.isspace() else "" if hidden else character
-        return self[code]
-
-
-_VISIBLE = _Visible()
 
 
 def visible(text: str) -> str:
     """`text` on one line, without control, bidirectional, zero-width and other invisible characters."""
-    return " ".join(text.translate(_VISIBLE).split())
+    return " ".join(_VARIATION_SELECTORS.sub("", without_invisible(text)).split())
 
 
 def normalise(text: str) -> str:
     """Lower case, punctuation and underscores as spaces, without a, an and the, one space between words."""
-    return " ".join(_ARTICLE.sub(" ", visible(text).lower().translate(_PUNCTUATION)).split())
+    return " ".join(ARTICLE.sub(" ", visible(text).lower().translate(_PUNCTUATION)).split())
 
 
-def grade(item: GradeItem) -> Grade:
-    """Whether the answer is one of the aliases.
+def matches_any(golds: tuple[str, ...], answer: str) -> bool:
+    """Whether the answer is one of the aliases; those of which normalisation leaves nothing count as written."""
+    return _comparable(answer) in map(_comparable, golds)
 
-    Returns
-    -------
-    Grade
-        `UNPARSED_GOLD` if no alias shows anything or all are over 20,000 characters, `TOO_LARGE` for such an answer,
-        `UNPARSED_ANSWER` for one that shows nothing. An alias of which normalisation leaves nothing ("!!!", "The
-        The") is compared as it is written, in any case.
-    """
-    golds = [gold for gold in item.golds if len(gold) <= MAX_LENGTH and visible(gold)]
-    if not golds:
-        return Grade.UNPARSED_GOLD
-    if len(item.answer) > MAX_LENGTH:
-        return Grade.TOO_LARGE
-    if not (answer := visible(item.answer)):
-        return Grade.UNPARSED_ANSWER
-    said = _comparable(answer)
-    return Grade.CORRECT if any(_comparable(gold) == said for gold in golds) else Grade.INCORRECT
+
+def _readable(gold: str) -> str:
+    return "" if len(gold) > MAX_LENGTH else visible(gold)
 
 
 def _comparable(text: str) -> tuple[str, str]:
@@ -69,4 +40,4 @@ def _comparable(text: str) -> tuple[str, str]:
     return normal, "" if normal else visible(text).lower()
 
 
-JUDGE = Grader("judge", version=1, grade=grade)
+JUDGE = plain_grader("judge", matches_any, read=visible, read_gold=_readable)

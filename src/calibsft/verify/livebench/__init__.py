@@ -10,7 +10,7 @@ from functools import partial
 
 from calibsft.verify.livebench import spatial, web_of_lies, zebra
 from calibsft.verify.livebench.extract import without_thoughts
-from calibsft.verify.text import plain_grader, readable, visible
+from calibsft.verify.text import plain_grader, readable, stripped
 
 Compare = Callable[[str, str], bool]
 
@@ -35,7 +35,7 @@ def _any_gold(compare: Compare) -> Callable[[tuple[str, ...], str], bool]:
 
 
 def _final(answer: str) -> str:
-    return without_thoughts(visible(answer)).strip()
+    return without_thoughts(stripped(answer)).strip()
 
 
 def _gold(gold: str) -> str:

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from calibsft.text import visible
 from calibsft.verify.math.prose import unwrap, without_confidence
 from calibsft.verify.math.words import AND, OR
 
@@ -99,7 +100,7 @@ _ONE_CHARACTER = re.compile(r"([_^])\{([0-9A-Za-z])\}")
 @lru_cache(maxsize=4096)
 def clean(text: str) -> str:
     """One line of bare LaTeX: the answer alone, without wrapping, in one notation; may be empty."""
-    text = without_confidence(_visible(text))
+    text = without_confidence(_one_line(text))
     if r"\begin" not in text:
         text = _ESCAPED_TWICE.sub(r"\\", text)
     text = _prices(_from_unicode(text))
@@ -116,9 +117,8 @@ def squeeze(text: str) -> str:
     return _ONE_CHARACTER.sub(r"\1\2", _IDLE_SPACE.sub("", text))
 
 
-def _visible(text: str) -> str:
-    kept = (c if c.isspace() or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "" for c in text)
-    return " ".join("".join(kept).split())
+def _one_line(text: str) -> str:
+    return " ".join(visible(text).split())
 
 
 def _from_unicode(text: str) -> str:
