@@ -5,14 +5,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.parse import parse
 from calibsft.responses.spans import decode
 from calibsft.rollouts.budgets import cut_rollouts
 from calibsft.rollouts.collect import Collector
-from calibsft.rollouts.endings import Cut, force_endings
+from calibsft.rollouts.endings import Cut, _body, force_endings
 from calibsft.rollouts.engine import Sampling
 from calibsft.rollouts.engine_transformers import TransformersEngine
 from calibsft.rollouts.prompts import prompt_ids
@@ -59,6 +60,22 @@ def test_what_was_written_stays_and_only_what_is_missing_is_asked_for(
     ended = end(collector, text)
     assert ended.startswith(text + asked)
     assert parse(ended).answer is not None and "<confidence>" in ended
+
+
+@pytest.mark.parametrize(
+    "text, inside",
+    [("x <ans", True), ("x<", True), ("x</confiden", True), ("x<answer>", False), ("a < b", False)],
+)
+def test_a_tag_that_was_cut_in_two_does_not_stay(text: str, inside: bool) -> None:
+    letters = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(models.WordLevel({c: i for i, c in enumerate("<>/ abcdefinorswx")}, "x"))
+    )
+    letters.backend_tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex("."), behavior="isolated")
+    letters.backend_tokenizer.decoder = decoders.Fuse()
+    ids = tuple(letters(text, add_special_tokens=False)["input_ids"])
+    assert decode(letters, ids) == text
+    kept = decode(letters, _body(letters, Cut((), ids, 0), None).token_ids)
+    assert kept == (text[: text.index("<")] if inside else text)
 
 
 def test_a_whole_response_is_left_alone(collector: Collector) -> None:
@@ -115,8 +132,8 @@ def test_a_budget_cuts_what_is_longer_and_leaves_the_rest(
     texts = zip(before["token_ids"], after["response"], after["forced"], strict=True)
     for ids, response, forced in texts:
         if forced:
-            kept = decode(collector.tokenizer, ids[: budget - 1])
-            assert response.startswith(kept)
+            kept = decode(collector.tokenizer, ids[:budget])
+            assert response.startswith(kept if "</think>" in kept else kept + ENDED)
             assert parse(response).answer is not None
 
 

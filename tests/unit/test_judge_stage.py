@@ -42,7 +42,7 @@ def test_verify_asks_the_judge_and_names_it_in_every_verdict(
     assert set(found["grader"][:4]) == {"judge-1 m (exact aliases unasked)"}
     assert json.loads(out)["graders"] == sorted(set(found["grader"]))
     assert len(server.bodies) == 3
-    assert all("0.90" not in prompt for prompt in server.prompts)
+    assert all("Which city?" in prompt and "0.90" not in prompt for prompt in server.prompts)
     assert KEY not in "".join(path.read_text(errors="ignore") for path in Path("v").iterdir())
 
 

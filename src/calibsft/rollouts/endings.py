@@ -18,6 +18,8 @@ from calibsft.rollouts.engine import Completion, Engine, Request, Sampling
 THINKING_ENDED = "\n\nThinking time ended. This is my final answer.\n</think> <answer>"
 ANSWER_TOKENS = 50
 CONFIDENCE_TOKENS = 16
+# In tokens: a tag has at most one for each of its characters.
+LONGEST_TAG = len("</confidence>")
 _TAG = re.compile(r"</?[a-z]+>")
 _TAGS = tuple(f"<{slash}{name}>" for slash in ("", "/") for name in ("think", "answer", "confidence"))
 
@@ -97,7 +99,7 @@ def _body(tokenizer: PreTrainedTokenizerBase, cut: Cut, context: int | None) -> 
         room = context - len(cut.prompt_ids)
         ending = len(_ids(tokenizer, THINKING_ENDED + "</answer> <confidence>"))
         ids = ids[: room - min(ending + ANSWER_TOKENS + CONFIDENCE_TOKENS, room // 2)]
-    while ids and _ends_inside_tag(decode(tokenizer, ids[-8:])):
+    while ids and _ends_inside_tag(decode(tokenizer, ids[-LONGEST_TAG:])):
         ids = ids[:-1]
     return _without_figures(ids, finished=False)
 
