@@ -100,7 +100,7 @@ def test_one_pool_serves_all_calls_and_starts_with_the_first_that_needs_it() -> 
     reward = trl_reward("rlvr")
     symbolic = [render("", r"2\sqrt{2}", "1.00")]
     assert reward([""], [RIGHT], gold=["42"]) == [2]
-    assert workers() == before
+    assert not workers() - before  # those of earlier tests may end at any time
     assert reward([""], symbolic, gold=[r"\sqrt{8}"]) == [2]
     (first,) = workers() - before
     assert reward([""], symbolic, gold=[r"\sqrt{7}"]) == [1]
