@@ -35,6 +35,8 @@ TEMPORARY = ".partial"
 JOURNAL, EVALS, GRADIENT = "metrics.jsonl", "evals.jsonl", "gradient.json"
 # What was asked, beside the responses to it.
 QUESTIONS = "questions.parquet"
+# Training rows token by token, with what supervised each.
+SUPERVISION = "supervision.parquet"
 # What a judge said, in the order in which it did: not part of a stage's content.
 JUDGE_CACHE = "judge.jsonl"
 ENDS = 1 << 20

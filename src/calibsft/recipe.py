@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from calibsft.errors import InputError, unknown_name
 
@@ -20,6 +20,11 @@ CALIBSFT = "calibsft"
 
 S = TypeVar("S", bound="Settings")
 StopString = Annotated[str, Field(min_length=1)]
+Watchers = Annotated[
+    tuple[str, ...],
+    BeforeValidator(lambda names: (names,) if isinstance(names, str) else names),
+    Field(description="where to watch it: tensorboard, wandb, trackio, …; metrics.jsonl is always written"),
+]
 
 
 class Settings(BaseModel):
@@ -101,6 +106,7 @@ class SftSettings(Settings):
     warmup_steps: int = Field(10, ge=0)
     max_tokens: int = Field(8192, ge=2)
     save_every: int = Field(50, ge=1)
+    report_to: Watchers = ()
     gradient_checkpointing: bool = Field(False, description="trade time for memory with long responses")
     lora: LoraSettings | None = None
 
@@ -151,14 +157,9 @@ class RlSettings(Settings):
         None, ge=1, description="evaluate on held-out questions every so many steps"
     )
     eval_questions: int = Field(100, ge=1, description="questions of each benchmark in those evaluations")
-    report_to: tuple[str, ...] = Field((), description="tensorboard, wandb, trackio, …")
+    report_to: Watchers = ()
     gradient_checkpointing: bool = False
     lora: LoraSettings | None = None
-
-    @field_validator("report_to", mode="before")
-    @classmethod
-    def _one_or_several(cls, names: Any) -> Any:
-        return (names,) if isinstance(names, str) else names
 
     @model_validator(mode="after")
     def _numbers_go_together(self) -> Self:
@@ -334,8 +335,10 @@ def _refuse_unknown_names(recipe: Recipe) -> None:
     from calibsft.rl.fitting import require_fitting
     from calibsft.rl.methods import METHODS
     from calibsft.targets import TARGETS
+    from calibsft.training.watchers import require_watchers
 
     get_format(recipe.format)
+    require_watchers(recipe.sft.report_to, "sft.report_to")
     if recipe.targets.name not in TARGETS:
         unknown_name("target", recipe.targets.name, list(TARGETS))
     for name in recipe.eval.benchmarks:

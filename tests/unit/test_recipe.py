@@ -233,3 +233,8 @@ def test_settings_cannot_be_changed_after_loading() -> None:
 def test_validated_names_its_source() -> None:
     with pytest.raises(InputError, match=r"^sft: beta = 2: input should be less than or equal to 1"):
         validated(SftSettings, {"beta": 2}, "sft")
+
+
+def test_a_watcher_of_fine_tuning_that_does_not_exist_is_refused_before_anything_runs() -> None:
+    with pytest.raises(InputError, match=r"unknown name in sft\.report_to 'wanbd'; did you mean 'wandb'"):
+        load_recipe("tiny", ["sft.report_to=wanbd"])

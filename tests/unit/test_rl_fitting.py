@@ -8,10 +8,10 @@ import pytest
 
 from calibsft.errors import InputError
 from calibsft.recipe import RlSettings
-from calibsft.rl import fitting
 from calibsft.rl.fitting import require_fitting
 from calibsft.rl.methods import METHODS
 from calibsft.rl.trainer import RlTrainer
+from calibsft.training import watchers
 from calibsft.training.checkpoints import CHECKPOINTS, save_model
 
 
@@ -25,10 +25,10 @@ def test_a_watcher_that_does_not_exist_or_is_not_installed_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=r"unknown name in rl\.report_to 'wanbd'; did you mean 'wandb'"):
         require_fitting(METHODS["rlcr"], RlSettings(report_to="wanbd"))
-    monkeypatch.setattr(fitting, "find_spec", lambda _: None)
+    monkeypatch.setattr(watchers, "find_spec", lambda _: None)
     with pytest.raises(InputError, match="not installed: pip install tensorboard"):
         require_fitting(METHODS["rlcr"], RlSettings(report_to="tensorboard"))
-    monkeypatch.setattr(fitting, "find_spec", lambda _: object())
+    monkeypatch.setattr(watchers, "find_spec", lambda _: object())
     require_fitting(METHODS["rlcr"], RlSettings(report_to="tensorboard"))
 
 

@@ -149,6 +149,26 @@ def test_the_tightest_span_of_every_character_is_found(build: Build) -> None:
 
 
 @each_tokenizer
+def test_every_character_belongs_to_the_token_that_completes_it(build: Build) -> None:
+    tokenizer = build()
+    for text in texts_of(tokenizer):
+        ids = encode(tokenizer, text)
+        offsets = TokenOffsets(tokenizer, ids, {})
+        texts = offsets.texts()
+        owners = [token for token, piece in enumerate(texts) for _ in piece]
+        assert len(texts) == len(ids) and "".join(texts) == text
+        assert owners == [offsets.token_at(char) for char in range(len(text))]
+
+
+@each_tokenizer
+def test_the_texts_of_any_ids_at_all_make_up_the_text(build: Build) -> None:
+    random = Random(3)
+    for _ in range(50):
+        offsets = TokenOffsets(build(), noise(random, build()), {})
+        assert "".join(offsets.texts()) == offsets.text
+
+
+@each_tokenizer
 def test_an_empty_span_has_no_tokens(build: Build) -> None:
     offsets = TokenOffsets(build(), encode(build(), TEXTS[0]), {})
     assert offsets.span(3, 3) == offsets.span(5, 3) == TokenSpan(0, 0, "")

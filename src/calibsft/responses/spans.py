@@ -10,7 +10,7 @@ first of the confidence.
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Protocol
 
 
@@ -85,6 +85,30 @@ class TokenOffsets:
         while not self._is_whole(end, len(self.text)):
             end += 1
         return TokenSpan(first, end, self.text[len(self._prefix(first)) : len(self._prefix(end))])
+
+    def texts(self) -> list[str]:
+        """The text that each token adds; a token that completes no character adds none."""
+        if self._ends is not None:
+            return [self.text[start:end] for start, end in pairwise([0, *self._ends])]
+        found: list[str] = []
+        done, open_ids = 0, []
+        for token in self._ids:
+            open_ids.append(token)
+            end = self._end_of(decode(self._tokenizer, open_ids), done)
+            found.append("" if end is None else self.text[done:end])
+            if end is not None:
+                done, open_ids = end, []
+        if found:
+            found[-1] += self.text[done:]
+        return found
+
+    def _end_of(self, piece: str, start: int) -> int | None:
+        """Where `piece` ends if the text goes on with it at `start`, after a space that decoding may have dropped."""
+        if piece and self.text.startswith(piece, start):
+            return start + len(piece)
+        if self.text.startswith(" " + piece, start):
+            return start + 1 + len(piece)
+        return None
 
     def _search(self, char: int) -> int:
         wanted = self.text[: char + 1]

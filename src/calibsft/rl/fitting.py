@@ -1,14 +1,10 @@
 """Whether a method goes with its settings and with a confidence format; asked before any model is loaded."""
 
-from importlib.util import find_spec
-
-from calibsft.errors import InputError, unknown_name
+from calibsft.errors import InputError
 from calibsft.recipe import RlSettings
 from calibsft.responses.formats import Format
 from calibsft.rl.method import Method
-
-# Where training can be watched; each is the name of its package too.
-WATCHERS = ("tensorboard", "wandb", "trackio", "mlflow", "swanlab")
+from calibsft.training.watchers import require_watchers
 
 
 def require_format(method: Method, confidence_format: Format) -> None:
@@ -27,8 +23,4 @@ def require_fitting(method: Method, settings: RlSettings) -> None:
             f"rl.keep_unanimous means nothing for {method.name}, which has no reward of its own for confidence;"
             " leave it out, or use coca, dcpo or redoubt"
         )
-    for name in settings.report_to:
-        if name not in WATCHERS:
-            unknown_name("name in rl.report_to", name, list(WATCHERS))
-        if find_spec(name) is None:
-            raise InputError(f"rl.report_to {name} needs a package that is not installed: pip install {name}")
+    require_watchers(settings.report_to, "rl.report_to")

@@ -10,18 +10,20 @@ from transformers.trainer_utils import set_seed
 from calibsft.artifacts import JOURNAL
 from calibsft.errors import InputError
 from calibsft.models import context_length, load_model, load_tokenizer, pick_device, require_one_gpu
-from calibsft.progress import Progress, warn
+from calibsft.progress import FIRST_PROCESS, Progress, warn
 from calibsft.recipe import SftSettings
 from calibsft.responses.formats import Format
 from calibsft.rollouts.prompts import prompt_ids
 from calibsft.sft.batches import PlannedExamples, collate, training_order
 from calibsft.sft.card import sft_card
 from calibsft.sft.encode import Encoder, Example
+from calibsft.sft.supervision import write_supervision
 from calibsft.sft.trainer import CalibSftTrainer
 from calibsft.tables import boolean_column, read_table
 from calibsft.training.adapters import with_adapters
 from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint, save_model
 from calibsft.training.journal import Journal
+from calibsft.training.watchers import require_watchers
 
 COLUMNS = ("question_id", "question", "response", "correct")
 
@@ -42,6 +44,7 @@ def fine_tune(
     dict
         Facts for the manifest: steps, final loss, supervised tokens, device.
     """
+    require_watchers(settings.report_to, "sft.report_to")
     tokenizer = load_tokenizer(model_name)
     rows = read_table(data, COLUMNS)
     rows = rows.with_columns(boolean_column(data, rows, "correct"))
@@ -49,9 +52,10 @@ def fine_tune(
     # The trainer moves the model to its own device, one per process.
     model = load_model(model_name, "cpu", "float32")
     limit = min(settings.max_tokens, context_length(model) or settings.max_tokens)
-    examples, draws = encode_rows(tokenizer, rows, confidence_format, limit, data)
+    examples, rows = encode_rows(tokenizer, rows, confidence_format, limit, data)
     if settings.lora:
         model = with_adapters(model, settings.lora)
+    draws = rows["draw"].to_list() if "draw" in rows.columns else [0] * len(rows)
     order = training_order(draws, settings.steps * settings.batch_size, seed)
     trainer = make_trainer(model, tokenizer, PlannedExamples(examples, order), settings, seed, folder, device)
     checkpoint = latest_checkpoint(folder / CHECKPOINTS)
@@ -64,6 +68,8 @@ def fine_tune(
         folder,
         sft_card(model_name, settings, confidence_format, len(rows), history[-1]["loss"]),
     )
+    if FIRST_PROCESS:
+        write_supervision(folder, tokenizer, rows, examples, settings)
     tokens = sum(len(examples[row]) for row in order)
     return {
         "steps": settings.steps,
@@ -79,28 +85,25 @@ def encode_rows(
     confidence_format: Format,
     max_tokens: int,
     source: Path,
-) -> tuple[list[Example], list[int]]:
-    """Every row as an example with the number of its draw; rows over `max_tokens` are left out and said."""
+) -> tuple[list[Example], pl.DataFrame]:
+    """Every row as an example, and those rows; rows over `max_tokens` are left out and said."""
     encoder = Encoder(tokenizer, confidence_format)
     prompts: dict[str, tuple[int, ...]] = {}
     sampled = rows["token_ids"].to_list() if "token_ids" in rows.columns else [None] * len(rows)
-    drawn = rows["draw"].to_list() if "draw" in rows.columns else [0] * len(rows)
     end = tokenizer.eos_token_id
-    examples, draws = [], []
+    examples, kept = [], []
     texts = rows.select("question", "response", "correct").iter_rows()
-    for row, ((question, response, correct), ids, draw) in enumerate(
-        zip(texts, sampled, drawn, strict=True), 1
-    ):
+    for row, ((question, response, correct), ids) in enumerate(zip(texts, sampled, strict=True)):
         if question not in prompts:
             prompts[question] = prompt_ids(tokenizer, question, confidence_format)
         ids = ids[:-1] if ids and ids[-1] == end else ids
         try:
             example = encoder.encode(prompts[question], response, ids, correct)
         except InputError as error:
-            raise InputError(f"{source}, row {row}: {error}") from error
+            raise InputError(f"{source}, row {row + 1}: {error}") from error
         if len(example) <= max_tokens:
             examples.append(example)
-            draws.append(draw)
+            kept.append(row)
     if not examples:
         raise InputError(
             f"{source}: every row is longer than {max_tokens} tokens, the smaller of sft.max_tokens and the model's context;"
@@ -110,7 +113,7 @@ def encode_rows(
         warn(
             f"{source}: {len(rows) - len(examples)} of {len(rows)} rows exceed {max_tokens} tokens and are left out"
         )
-    return examples, draws
+    return examples, rows[kept]
 
 
 def make_trainer(
@@ -145,7 +148,7 @@ def make_trainer(
         data_seed=seed,
         use_cpu=on_cpu,
         bf16=not on_cpu,
-        report_to=[],
+        report_to=list(settings.report_to),
         disable_tqdm=True,
         train_sampling_strategy="sequential",
         remove_unused_columns=False,

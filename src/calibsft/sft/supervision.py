@@ -1,0 +1,72 @@
+"""What supervised which token: the training rows as people read them, token by token.
+
+Taken from the very examples and weights that the loss uses, for the questions that a report shows. Does not touch the
+training itself.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import torch
+from transformers import PreTrainedTokenizerBase
+
+from calibsft.artifacts import SUPERVISION, write_parquet
+from calibsft.recipe import SftSettings
+from calibsft.responses.spans import TokenOffsets
+from calibsft.sft.batches import collate
+from calibsft.sft.encode import Example
+from calibsft.sft.loss import Counts, token_weights
+from calibsft.tables import KEYS
+
+SHOWN_ROWS = 4000
+SCHEMA = {"tokens": pl.List(pl.String), "weights": pl.List(pl.Float32)}
+
+
+def write_supervision(
+    folder: Path,
+    tokenizer: PreTrainedTokenizerBase,
+    rows: pl.DataFrame,
+    examples: Sequence[Example],
+    settings: SftSettings,
+) -> None:
+    """Leave `supervision.parquet`: per response its tokens' texts and how much each weighs in the loss.
+
+    Parameters
+    ----------
+    rows
+        The training rows, one per example, with what identifies a response; a file without that leaves nothing.
+    """
+    if not set(KEYS) <= set(rows.columns):
+        return
+    shown = shown_rows(rows)
+    counts = Counts(
+        correct=float(sum(example.correct for example in examples)),
+        responses=float(len(examples)),
+        tokens=float(sum(len(example.response) for example in examples)),
+    )
+    pieces: dict[int, str] = {}
+    tokens = [TokenOffsets(tokenizer, examples[row].response, pieces).texts() for row in shown]
+    weights = [example_weights(examples[row], settings, counts) for row in shown]
+    table = rows[shown].select(KEYS).with_columns(tokens=pl.Series(tokens, dtype=SCHEMA["tokens"]))
+    write_parquet(
+        folder / SUPERVISION, table.with_columns(weights=pl.Series(weights, dtype=SCHEMA["weights"]))
+    )
+
+
+def shown_rows(rows: pl.DataFrame, most: int = SHOWN_ROWS) -> list[int]:
+    """Row numbers of about `most` responses, each once however often it was drawn, by whole questions."""
+    numbered = rows.select(KEYS).with_row_index("row").unique(KEYS, keep="first").sort(KEYS)
+    questions = numbered.group_by(KEYS[:2], maintain_order=True).agg("row")["row"]
+    wanted = max(1, min(len(questions), most * len(questions) // len(numbered)))
+    chosen = np.linspace(0, len(questions) - 1, wanted).round().astype(int)
+    return sorted(int(row) for place in chosen for row in questions[int(place)])
+
+
+def example_weights(example: Example, settings: SftSettings, counts: Counts) -> list[float]:
+    """How much each token of the response weighs in the loss of one epoch."""
+    batch = collate([example])
+    weights_B_T = token_weights(settings.loss, batch["segments"], batch["correct"], counts, settings.beta)
+    weights: torch.Tensor = weights_B_T[0, len(example.prompt) :]
+    return [float(weight) for weight in weights]

@@ -1,0 +1,21 @@
+"""Where a training can be watched while it runs, beside the journal that is always written.
+
+Only names and packages are checked here; the trainers' own `report_to` does the rest.
+"""
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from calibsft.errors import InputError, unknown_name
+
+# Each is the name of its package too.
+WATCHERS = ("tensorboard", "wandb", "trackio", "mlflow", "swanlab")
+
+
+def require_watchers(names: Sequence[str], setting: str) -> None:
+    """Refuse a watcher that does not exist or is not installed; `setting` is the key that names it."""
+    for name in names:
+        if name not in WATCHERS:
+            unknown_name(f"name in {setting}", name, list(WATCHERS))
+        if find_spec(name) is None:
+            raise InputError(f"{setting} {name} needs a package that is not installed: pip install {name}")
