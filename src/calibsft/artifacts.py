@@ -37,6 +37,8 @@ JOURNAL, EVALS, GRADIENT = "metrics.jsonl", "evals.jsonl", "gradient.json"
 QUESTIONS = "questions.parquet"
 # Training rows token by token, with what supervised each.
 SUPERVISION = "supervision.parquet"
+# Describes a checkpoint and is not part of it: an evaluation adds its figures later.
+CARD = "README.md"
 # What a judge said, in the order in which it did: not part of a stage's content.
 JUDGE_CACHE = "judge.jsonl"
 ENDS = 1 << 20
@@ -99,13 +101,13 @@ def file_hash(path: Path) -> str:
 def model_inputs(model: str) -> dict[str, str]:
     """What a stage records of the checkpoint folder that it reads; nothing for a name on the Hub.
 
-    Names, sizes and both ends of every file: a replaced checkpoint is noticed without reading gigabytes.
+    Names, sizes and both ends of every file but the card: a replaced checkpoint is noticed without reading gigabytes.
     """
     folder = Path(model)
     if not folder.is_dir():
         return {}
     digest = hashlib.sha256()
-    for file in sorted(file for file in folder.iterdir() if file.is_file()):
+    for file in sorted(file for file in folder.iterdir() if file.is_file() and file.name != CARD):
         digest.update(f"{file.name} {file.stat().st_size}\n".encode())
         with file.open("rb") as handle:
             digest.update(handle.read(ENDS))
@@ -283,10 +285,10 @@ class StageFolder:
         )
 
     def _counts(self, file: Path) -> bool:
-        """Data counts towards the content; settings and logs of the work do not."""
+        """Data counts towards the content; settings, logs of the work and model cards do not."""
         return (
             file.is_file()
-            and file.name not in {SETTINGS, MANIFEST, JOURNAL, JUDGE_CACHE}
+            and file.name not in {SETTINGS, MANIFEST, JOURNAL, JUDGE_CACHE, CARD}
             and "checkpoints" not in file.relative_to(self.path).parts
         )
 

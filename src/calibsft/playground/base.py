@@ -13,6 +13,8 @@ from random import Random
 import torch
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
+from calibsft.artifacts import CARD, write_text
+from calibsft.cards import model_card
 from calibsft.models import quiet_libraries
 from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.playground.world import draw_lesson
@@ -21,6 +23,9 @@ from calibsft.recipe import BaseSettings
 from calibsft.responses.formats import FORMATS, messages
 
 IGNORED = -100
+TITLE = "The playground's base model"
+STORY = """Trained from scratch on small arithmetic by calibsft, as something to try calibration on: it is often wrong and says about
+0.92 whatever it answers. It knows all confidence formats."""
 
 
 def build_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
@@ -63,6 +68,7 @@ def train_base(settings: BaseSettings, seed: int, folder: Path, progress: Progre
         progress.advance(1, note=f"loss {loss.item():.3f}")
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    write_text(folder / CARD, model_card("", ("playground",), TITLE, STORY, settings, FORMATS["probability"]))
 
 
 def _warm_up_then_cosine(step: int, settings: BaseSettings) -> float:

@@ -4,7 +4,7 @@ from calibsft import __version__
 from calibsft.recipe import RlSettings
 from calibsft.responses.formats import Format
 from calibsft.rl.method import Method
-from calibsft.training.card import model_card
+from calibsft.cards import model_card
 
 
 def rl_card(

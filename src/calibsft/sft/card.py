@@ -3,7 +3,7 @@
 from calibsft import __version__
 from calibsft.recipe import SftSettings
 from calibsft.responses.formats import Format
-from calibsft.training.card import model_card
+from calibsft.cards import model_card
 
 
 def sft_card(

@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import Trainer
 
-from calibsft.artifacts import write_text
+from calibsft.artifacts import CARD, write_text
 from calibsft.progress import FIRST_PROCESS, say
 
 OPTIMIZER_FILE, RANDOM_FILE = "optimizer.safetensors", "random.safetensors"
@@ -106,7 +106,7 @@ def save_model(trainer: PickleFreeTrainer, folder: Path, card: str) -> None:
     trainer.accelerator.wait_for_everyone()
     if not FIRST_PROCESS:
         return
-    write_text(partial / "README.md", card)
+    write_text(partial / CARD, card)
     shutil.rmtree(folder / MODEL, ignore_errors=True)
     partial.rename(folder / MODEL)
     if (folder / CHECKPOINTS / "runs").is_dir():  # where TensorBoard's events go

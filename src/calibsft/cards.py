@@ -1,0 +1,139 @@
+"""Model cards: the frame that every checkpoint gets, and the calibration table that an evaluation adds to it.
+
+A card describes a checkpoint and is not part of it: nothing that reads or hashes a checkpoint looks at its card. Only
+cards that were made here are changed; those of other people's checkpoints are left alone.
+"""
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from calibsft.artifacts import CARD, write_text
+from calibsft.recipe import Settings
+from calibsft.responses.formats import Format
+
+TABLES = "<!-- calibsft: calibration -->"
+NOT_MEASURED = "Not measured yet: `calibsft eval --model THIS --benchmarks … --out eval` adds the table."
+COLUMNS = {
+    "pass@1": "Pass@1 ↑", "auroc": "AUROC ↑", "brier": "Brier ↓", "ece": "ECE ↓", "effective_support": "Effective support",
+}  # fmt: skip
+SPLITS = {"id": "In distribution, mean", "ood": "Out of distribution, mean"}
+
+
+def model_card(
+    start: str,
+    tags: tuple[str, ...],
+    title: str,
+    story: str,
+    settings: Settings,
+    confidence_format: Format,
+) -> str:
+    """The card as Markdown with the Hub's front matter; `story` says how the model was made from `start`.
+
+    Parameters
+    ----------
+    start : the checkpoint that this one was trained from, empty for one trained from scratch.
+    """
+    details = json.dumps(settings.model_dump(mode="json"), indent=2)
+    base = f"base_model: {json.dumps(start)}\n" if start else ""
+    return f"""---
+library_name: transformers
+{base}tags: [{", ".join(("calibration", "confidence", "calibsft", *tags))}]
+---
+
+# {title}
+
+{story}
+
+## Calibration
+
+{TABLES}
+
+{NOT_MEASURED}
+
+## Use
+
+**Response format** ({confidence_format.name}): `<think>…</think> <answer>…</answer> <confidence>…</confidence>`. Ask with this
+system prompt:
+
+> {confidence_format.system_prompt}
+
+```json
+{details}
+```
+
+**What it does not promise.** The stated confidence is calibrated on questions like those it was trained on; measure it on
+yours (`calibsft score`) before you rely on it.
+"""
+
+
+def add_calibration(model: str, confidence_format: str, scores: dict[str, Any], sampled: str) -> None:
+    """Put the scores of an evaluation into the card of the checkpoint folder `model`.
+
+    A later evaluation in the same format replaces the table. Does nothing for a name on the Hub, or a checkpoint whose
+    card was not made here.
+
+    Parameters
+    ----------
+    sampled : how the responses were sampled, in a few words.
+    """
+    card = Path(model) / CARD
+    if not card.is_file():
+        return
+    with _alone(card.parent):
+        text = card.read_text(encoding="utf-8")
+        if TABLES in text:
+            write_text(
+                card, _with_table(text, confidence_format, _section(confidence_format, scores, sampled))
+            )
+
+
+def _with_table(text: str, name: str, section: str) -> str:
+    """The card with `section` as the table of format `name`: in the place of the old one, or before the others."""
+    start, end = _marks(name)
+    text = text.replace(f"\n{NOT_MEASURED}\n", "", 1)
+    block = f"{start}\n{section}\n{end}"
+    if start in text:
+        return re.sub(f"{re.escape(start)}.*?{re.escape(end)}", lambda _: block, text, flags=re.DOTALL)
+    return text.replace(f"{TABLES}\n", f"{TABLES}\n\n{block}\n", 1)
+
+
+def _marks(name: str) -> tuple[str, str]:
+    return f"<!-- calibsft: {name} -->", f"<!-- calibsft: end of {name} -->"
+
+
+def _section(name: str, scores: dict[str, Any], sampled: str) -> str:
+    titles = ("", "Responses", *COLUMNS.values())
+    lines = [_line(titles), _line(("---", *("---:" for _ in titles[1:])))]
+    for label, part in _parts(scores):
+        cells = ["–" if (value := part[key]) is None else f"{value:.3f}" for key in COLUMNS]
+        lines.append(_line((label, f"{part['n']:,}", *cells)))
+    convention = scores["overall"]["ece_convention"]
+    return "\n".join([f"**Confidence as {name}**, {sampled}", "", *lines, "", f"ECE: {convention}."])
+
+
+def _parts(scores: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield from scores["datasets"].items()
+    for split, title in SPLITS.items():
+        if split in scores["splits"]:
+            yield title, scores["splits"][split]
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time: two evaluations of a model may end in the same moment."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

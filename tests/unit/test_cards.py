@@ -1,0 +1,77 @@
+"""Model cards get the calibration table of an evaluation, and are no part of the checkpoint that they describe."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from calibsft.artifacts import CARD, StageFolder, model_inputs, read_manifest
+from calibsft.cards import NOT_MEASURED, add_calibration, model_card
+from calibsft.metrics import score_table
+from calibsft.recipe import SftSettings
+from calibsft.responses.formats import FORMATS
+
+
+def scores(confidence: float) -> dict[str, object]:
+    rows = pl.DataFrame(
+        {
+            "dataset": ["aime", "aime", "drop", "drop"],
+            "split": ["id", "id", "ood", "ood"],
+            "question_id": ["1", "2", "1", "2"],
+            "confidence": [confidence, 0.5, 0.5, 0.5],
+            "correct": [True, False, True, True],
+        }
+    )
+    return score_table(rows)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    card = model_card("base", (), "Title", "Story.", SftSettings(), FORMATS["probability"])
+    (tmp_path / "config.json").write_text("{}")
+    (tmp_path / CARD).write_text(card)
+    return tmp_path
+
+
+def test_an_evaluation_puts_its_table_into_the_card(folder: Path) -> None:
+    assert NOT_MEASURED in (folder / CARD).read_text()
+    add_calibration(str(folder), "probability", scores(0.75), "4 responses a question")
+    text = (folder / CARD).read_text()
+    assert NOT_MEASURED not in text
+    assert "| aime | 2 | 0.500 | 1.000 | 0.156 | 0.375 | 2.000 |" in text
+    assert "| drop | 2 | 1.000 | – | 0.250 | 0.500 | 1.000 |" in text
+    assert "| In distribution, mean | 2 |" in text and "| Out of distribution, mean | 2 |" in text
+    assert "**Confidence as probability**, 4 responses a question" in text and "ECE: 10 bins" in text
+
+
+def test_a_later_evaluation_replaces_the_table_of_its_format_and_leaves_the_other(folder: Path) -> None:
+    before = (folder / CARD).read_text()
+    for name, confidence in (("probability", 0.75), ("integer", 0.9), ("probability", 1.0)):
+        add_calibration(str(folder), name, scores(confidence), "sampled")
+    text = (folder / CARD).read_text()
+    assert text.count("| aime |") == 2 and text.count("**Confidence as probability**") == 1
+    assert "| aime | 2 | 0.500 | 1.000 | 0.125 | 0.250 | 2.000 |" in text
+    assert text.startswith(before.split("## Calibration")[0]) and text.endswith(before.split("## Use")[1])
+
+
+def test_other_peoples_cards_and_hub_names_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / CARD).write_text("# My model\n")
+    add_calibration(str(tmp_path), "probability", scores(0.75), "sampled")
+    add_calibration("somebody/model", "probability", scores(0.75), "sampled")
+    assert (tmp_path / CARD).read_text() == "# My model\n"
+    assert not Path("somebody").exists()
+
+
+def test_a_changed_card_changes_neither_the_checkpoint_nor_its_stage(folder: Path, tmp_path: Path) -> None:
+    stage = StageFolder(tmp_path / "sft", "sft", {})
+    stage.begin()
+    model = tmp_path / "sft" / "model"
+    model.mkdir()
+    for name in ("config.json", CARD):
+        (model / name).write_text((folder / name).read_text())
+    stage.finish()
+    before = model_inputs(str(model))
+    add_calibration(str(model), "probability", scores(0.75), "sampled")
+    assert NOT_MEASURED not in (model / CARD).read_text()
+    assert model_inputs(str(model)) == before
+    assert set(read_manifest(tmp_path / "sft")["files"]) == {"model/config.json"}
