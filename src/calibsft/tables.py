@@ -10,9 +10,10 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NoReturn, cast
 
 import polars as pl
 
@@ -30,6 +31,10 @@ KEYS = ("dataset", "question_id", "sample")
 SHOWN_CHARACTERS = 40
 LARGEST_SAMPLE = 2**31 - 1
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Digits of the widest integers of polars; Python itself refuses thousands of them.
+LONGEST_INTEGER = 38
+GZIP_MARK = b"\x1f\x8b"
+JSONL_ENDINGS = (".jsonl", ".ndjson")
 # A list written as text is short: the longest of TriviaQA has 9,000 characters.
 LIST_CHARACTERS = 1_000_000
 _ITEM = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?)"""
@@ -41,11 +46,9 @@ def read_table(path: Path, required: Sequence[str] = ()) -> pl.DataFrame:
 
     Ids are read as text so that 007 and 7 stay different.
     """
-    if not path.exists():
-        raise InputError(f"{path}: no such file; give a .csv, .jsonl or .parquet file")
-    frame = _load_parts(path) if path.is_dir() else _load(path)
+    frame = _load(path)
     if frame.is_empty():
-        raise InputError(f"{path}: the file has no rows; write at least one response into it")
+        refuse_no_rows(path)
     require_columns(path, frame, required)
     for column in required:
         require_filled(path, frame, column)
@@ -84,33 +87,55 @@ def text_column(path: Path, frame: pl.DataFrame, column: str) -> pl.Series:
     return values.cast(pl.String)
 
 
-def _load_parts(folder: Path) -> pl.DataFrame:
-    """The table that a stage left in `folder`."""
-    parts = shards(folder)
-    if not parts:
-        raise InputError(f"{folder}: a folder without part-*.parquet; give a file, or a folder of verdicts")
-    return pl.read_parquet(parts)
-
-
-def _load(path: Path) -> pl.DataFrame:
-    kind = path.name.lower().removesuffix(".gz")
+def kind_of(path: Path) -> str:
+    """What `path` is by its name: csv, jsonl, parquet (a stage's folder too); refuses what is missing, empty or unknown."""
+    if not path.exists():
+        raise InputError(f"{path}: no such file; give a .csv, .jsonl or .parquet file")
+    if path.is_dir():
+        return "parquet"
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty; write at least one response into it")
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith(JSONL_ENDINGS):
+        return "jsonl"
+    for kind in ("csv", "parquet"):
+        if name.endswith(f".{kind}"):
+            return kind
+    raise InputError(f"{path}: unknown file type '{path.suffix}'; use .csv, .jsonl or .parquet")
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """The file itself, or those that a stage left in the folder."""
+    files = shards(path) if path.is_dir() else [path]
+    if not files:
+        raise InputError(f"{path}: a folder without part-*.parquet; give a file, or a folder of verdicts")
+    return files
+
+
+@contextmanager
+def telling_what_is_broken(path: Path) -> Iterator[None]:
+    """Say in one sentence that a file is not what its name says."""
     try:
-        if kind.endswith(".parquet"):
-            return pl.read_parquet(path)
-        if kind.endswith(".csv"):
-            return _load_csv(path)
-        if kind.endswith((".jsonl", ".ndjson")):
-            return _load_jsonl(path)
+        yield
     except (pl.exceptions.PolarsError, OSError, EOFError, zlib.error) as error:
-        if kind.endswith((".jsonl", ".ndjson")):
-            _refuse_broken_line(path)
         first_line = str(error).strip().splitlines()[0]
         raise InputError(
             f"{path}: cannot be read as {path.suffix}: {first_line}; mend or convert the file"
         ) from error
-    raise InputError(f"{path}: unknown file type '{path.suffix}'; use .csv, .jsonl or .parquet")
+
+
+def _load(path: Path) -> pl.DataFrame:
+    kind = kind_of(path)
+    with telling_what_is_broken(path):
+        if kind == "parquet":
+            return pl.read_parquet(parquet_files(path), glob=False)
+        if kind == "csv":
+            return _load_csv(path)
+        try:
+            return _load_jsonl(path)
+        except pl.exceptions.PolarsError:
+            _refuse_broken_line(path)
+            raise
 
 
 def _load_csv(path: Path) -> pl.DataFrame:
@@ -132,9 +157,15 @@ def _load_jsonl(path: Path) -> pl.DataFrame:
     return pl.read_ndjson(path, infer_schema_length=None)
 
 
+def opened(path: Path) -> BinaryIO:
+    """The bytes of a file, unpacked if it is gzipped, whatever its name."""
+    with path.open("rb") as file:
+        packed = file.read(len(GZIP_MARK)) == GZIP_MARK
+    return cast(BinaryIO, gzip.open(path)) if packed else path.open("rb")
+
+
 def _lines(path: Path) -> Iterator[bytes]:
-    opener = gzip.open if path.name.lower().endswith(".gz") else open
-    with opener(path, "rb") as lines:
+    with opened(path) as lines:
         yield from (line for line in lines if line.strip())
 
 
@@ -142,24 +173,25 @@ def _load_records(path: Path) -> pl.DataFrame:
     """Line by line, with every number in a text column as it is written."""
     records = []
     for row, line in enumerate(_lines(path), start=1):
-        record = _object(line.removeprefix(BYTE_ORDER_MARK))
-        if record is None:
-            raise InputError(f"{path}, row {row}: not a JSON object; write one complete object per line")
-        records.append(record)
+        records.append(record_of(path, row, line.removeprefix(BYTE_ORDER_MARK)))
     names = dict.fromkeys(name for record in records for name in record)
     return pl.DataFrame([_column(path, name, [record.get(name) for record in records]) for name in names])
 
 
-class _Digits(str):
+class Digits(str):
     """A number as it is written."""
 
+    @property
+    def whole(self) -> bool:
+        return self.lstrip("-").isdigit()
+
     def value(self) -> int | float:
-        return int(self) if self.lstrip("-").isdigit() else float(self)
+        return int(self) if self.whole and len(self) <= LONGEST_INTEGER else float(self)
 
 
 def _column(path: Path, name: str, values: list[Any]) -> pl.Series:
     if name not in TEXT_COLUMNS:
-        plain = [value.value() if isinstance(value, _Digits) else value for value in values]
+        plain = [value.value() if isinstance(value, Digits) else value for value in values]
         return pl.Series(name, plain, strict=False)
     if name == "gold" and any(isinstance(value, list) for value in values):
         values = [value if value is None or isinstance(value, list) else [value] for value in values]
@@ -178,22 +210,21 @@ def _column(path: Path, name: str, values: list[Any]) -> pl.Series:
     return pl.Series(name, values, dtype=dtype)
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def record_of(path: Path, row: int, line: bytes) -> dict[str, Any]:
+    """The JSON object in a line, its numbers as they are written."""
     try:
-        found = json.loads(line, parse_int=_Digits, parse_float=_Digits)
+        found = json.loads(line, parse_int=Digits, parse_float=Digits)
     except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(f"{path}, row {row}: not a JSON object; write one complete object per line")
+    return found
 
 
 def _refuse_broken_line(path: Path) -> None:
     """Name the first line that is not a JSON object, which polars does not."""
-    try:
-        for row, line in enumerate(_lines(path), start=1):
-            if _object(line) is None:
-                raise InputError(f"{path}, row {row}: not a JSON object; write one complete object per line")
-    except (OSError, EOFError, zlib.error):
-        return  # not even a gzip file: polars has said so
+    for row, line in enumerate(_lines(path), start=1):
+        record_of(path, row, line)
 
 
 def list_of(text: str) -> list[Any] | None:
@@ -226,9 +257,24 @@ def require_filled(path: Path, frame: pl.DataFrame, column: str) -> None:
     """Refuse empty cells in `column`."""
     empty = frame[column].is_null()
     if empty.any():
-        raise InputError(
-            f"{path}, row {row_of(empty)}: '{column}' is empty ({empty.sum()} such rows); fill it or remove the row"
-        )
+        refuse_empty(path, column, row_of(empty), int(empty.sum()))
+
+
+def refuse_no_rows(path: Path) -> NoReturn:
+    raise InputError(f"{path}: the file has no rows; write at least one response into it")
+
+
+def refuse_empty(path: Path, column: str, row: int, rows: int) -> NoReturn:
+    """Say that `column` is empty in so many rows, the first of which is `row`."""
+    raise InputError(f"{path}, row {row}: '{column}' is empty ({rows} such rows); fill it or remove the row")
+
+
+def refuse_word(path: Path, column: str, row: int, cell: object, rows: int) -> NoReturn:
+    """Say that a cell of `column` is not a truth value."""
+    raise InputError(
+        f"{path}, row {row}: {column} {shown(cell)} is neither true nor false"
+        f" ({rows} such rows); write true or false"
+    )
 
 
 def shown(cell: object) -> str:
@@ -241,16 +287,21 @@ def boolean_column(path: Path, frame: pl.DataFrame, column: str) -> pl.Series:
     values = frame[column]
     if values.dtype == pl.Boolean:
         return values
-    words = text_column(path, frame, column).str.strip_chars().str.to_lowercase()
-    true, false = words.is_in(TRUE_WORDS), words.is_in(FALSE_WORDS)
-    wrong = ~(true | false).fill_null(False)
+    truth = truth_column(path, frame, column)
+    wrong = truth.is_null()
     if wrong.any():
         row = row_of(wrong)
-        raise InputError(
-            f"{path}, row {row}: {column} {shown(values[row - 1])} is neither true nor false"
-            f" ({wrong.sum()} such rows); write true or false"
-        )
-    return true.rename(column)
+        refuse_word(path, column, row, values[row - 1], int(wrong.sum()))
+    return truth
+
+
+def truth_column(path: Path, frame: pl.DataFrame, column: str) -> pl.Series:
+    """The same, with null where a cell is no truth value."""
+    if frame[column].dtype == pl.Boolean:
+        return frame[column]
+    words = text_column(path, frame, column).str.strip_chars().str.to_lowercase()
+    true = words.is_in(TRUE_WORDS)
+    return true.set(~(true | words.is_in(FALSE_WORDS)).fill_null(False), None)
 
 
 def response_rows(path: Path, frame: pl.DataFrame) -> pl.DataFrame:

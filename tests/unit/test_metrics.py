@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
@@ -21,6 +22,8 @@ from calibsft.metrics import (
     reliability_bins,
     share_below_half,
 )
+from calibsft.metrics.result import Metrics
+from calibsft.responses import parse
 
 PUBLISHED = Path(__file__).parents[3] / "shared/data/rollouts"
 EDGES = ["0.00", "0.10", "0.20", "0.30", "0.40", "0.50", "0.60", "0.70", "0.80", "0.90", "1.00"]
@@ -122,11 +125,16 @@ def test_diversity_counts_values_and_ignores_correctness() -> None:
 EDGES_AS_NUMBERS = [float(text) for text in EDGES]
 
 
+def test_mean_confidence_is_that_of_the_responses() -> None:
+    assert evaluate([0.1, 0.2, 0.6], [1, 0, 0])["mean_confidence"] == pytest.approx(0.3)
+
+
 def test_evaluate_has_the_stable_keys_and_counts_questions() -> None:
     found = evaluate([Fraction(3, 10), Fraction(7, 10)], [False, True], ["a", "a"])
     assert set(found) == {"n", "questions", "cap_brier", "ece_convention", *METRICS}
     assert (found["n"], found["questions"], found["pass@1"]) == (2, 1, 0.5)
     assert found["ece_convention"] == "10 bins, [k/10,(k+1)/10), 1.0 in the last"
+    assert Metrics.__required_keys__ <= set(found) <= Metrics.__required_keys__ | Metrics.__optional_keys__
     alone = evaluate([0.5], [1])
     assert "questions" not in alone and alone["cap_brier"] is None
     json.dumps(found, allow_nan=False)
@@ -166,18 +174,59 @@ def test_bad_input_is_refused_by_index(
         evaluate(confidence, correct, question_id)
 
 
+# Rows of each system whose response has a tag with a confidence of our grammar; with a tag of another spelling (1, 1.0, 0.9,
+# 100., sixteen digits); and without a tag that is opened and closed.
+TAGS = {
+    "Base": (181, 319, 0),
+    "RLVR": (0, 500, 0),
+    "RLVR-Classifier": (0, 0, 500),
+    "Answer-Prob": (0, 500, 0),
+    "RLCR": (61, 439, 0),
+}
+
+
+def stated_confidences(part: pl.DataFrame) -> tuple[list[float], tuple[int, int, int]]:
+    """Confidences from the responses' own text, from the file's field only where ours reads none; how many of each kind."""
+    confidences, read, unread, untagged = [], 0, 0, 0
+    for response, field in part.select("response", "confidence").iter_rows():
+        stated = parse(response).confidence
+        confidences.append(field if stated is None else stated)
+        tagged = re.search("<confidence>.*</confidence>", response, re.DOTALL) is not None
+        assert tagged or stated is None
+        read, unread, untagged = (
+            read + (stated is not None),
+            unread + (stated is None and tagged),
+            untagged + (not tagged),
+        )
+    return confidences, (read, unread, untagged)
+
+
 @pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published rollouts are not beside this checkout")
-def test_published_figures_of_every_system_are_reproduced() -> None:
+@pytest.mark.parametrize("model", TAGS)
+def test_published_figures_are_reproduced_from_the_raw_responses(model: str) -> None:
     rows = pl.read_ndjson(PUBLISHED / "math-500.jsonl.gz", infer_schema_length=None)
     published = json.loads((PUBLISHED / "math-500.metrics.json").read_text())
-    assert len(published) == 5
-    for model, expected in published.items():
-        part = rows.filter(pl.col("model") == model)
-        found = evaluate(part["confidence"], part["correct"])
-        for ours, theirs in {
-            "pass@1": "accuracy",
-            "brier": "brier_score",
-            "ece": "ece",
-            "auroc": "auroc",
-        }.items():
-            assert found[ours] == pytest.approx(expected[theirs], abs=1e-9), (model, ours)
+    assert set(published) == set(TAGS)
+    part = rows.filter(pl.col("model") == model)
+    confidences, kinds = stated_confidences(part)
+    assert kinds == TAGS[model]
+    found = evaluate(confidences, part["correct"])
+    expected = published[model]
+    assert {
+        "accuracy": found["pass@1"],
+        "brier_score": found["brier"],
+        "ece": found["ece"],
+        "auroc": found["auroc"],
+        "confidence level": found["mean_confidence"],
+    } == {
+        name: pytest.approx(expected[name], abs=1e-9)
+        for name in ("accuracy", "brier_score", "ece", "auroc", "confidence level")
+    }
+    assert sum(kinds) == part.height == 500
+
+
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published rollouts are not beside this checkout")
+def test_a_confidence_that_ours_reads_is_the_published_one() -> None:
+    rows = pl.read_ndjson(PUBLISHED / "math-500.jsonl.gz", infer_schema_length=None)
+    for response, field in rows.select("response", "confidence").iter_rows():
+        assert parse(response).confidence in (None, field)

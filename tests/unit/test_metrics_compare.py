@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from calibsft.errors import InputError
-from calibsft.metrics import METRICS, evaluate, score_table
-from calibsft.metrics.bootstrap import CAP_BRIER, Cells, interval, resample
-from calibsft.metrics.compare import COMPARED, differences, draws_of
+from calibsft.metrics import METRICS, bootstrap, evaluate, score_table
+from calibsft.metrics.bootstrap import CAP_BRIER, Cells, Drawing, interval, resample
+from calibsft.metrics.compare import COMPARED, differences
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -33,32 +33,77 @@ def responses(seed: int, noise: float, questions: int = 60, samples: int = 4) ->
     )
 
 
+def cells_of(rows: pl.DataFrame) -> Cells:
+    questions = rows["question_id"].str.strip_prefix("q").cast(pl.Int64).to_numpy()
+    return Cells.from_rows(
+        rows["confidence"].to_numpy(), rows["correct"].to_numpy(), questions, questions.max() + 1
+    )
+
+
 def test_cells_with_every_question_once_give_the_plain_metrics() -> None:
     rows = responses(1, 0.3)
-    questions = rows["question_id"].rank("dense").to_numpy().astype(int) - 1
-    cells = Cells.from_rows(rows["confidence"].to_numpy(), rows["correct"].to_numpy(), questions, 60)
-    table = cells.table(np.ones(60, dtype=np.int64))
-    plain = evaluate(rows["confidence"], rows["correct"], rows["question_id"])
-    assert {name: metric(table) for name, metric in METRICS.items()} == {
-        name: plain[name] for name in METRICS
-    }
-    assert cells.capability_gaps().mean() == pytest.approx(plain[CAP_BRIER], abs=1e-12)
+    plain: Mapping[str, object] = evaluate(rows["confidence"], rows["correct"], rows["question_id"])
+    found = cells_of(rows).scores([*METRICS, CAP_BRIER])
+    assert {name: found[name] for name in METRICS} == {name: plain[name] for name in METRICS}
+    assert found[CAP_BRIER] == pytest.approx(plain[CAP_BRIER], abs=1e-12)
 
 
 def test_a_question_drawn_twice_counts_twice() -> None:
     rows = responses(1, 0.3, questions=3)
-    questions = np.repeat(np.arange(3), 4)
-    cells = Cells.from_rows(rows["confidence"].to_numpy(), rows["correct"].to_numpy(), questions, 3)
     twice = pl.concat([rows[:4], rows[:4], rows[8:]])
     expected = evaluate(twice["confidence"], twice["correct"])
-    table = cells.table(np.array([2, 0, 1]))
+    cells = cells_of(rows)
+    once, table = cells.tables(cells.counts @ np.array([[1, 2], [1, 0], [1, 1]], dtype=float))
     assert METRICS["brier"](table) == expected["brier"] and METRICS["auroc"](table) == expected["auroc"]
+    assert METRICS["brier"](once) == evaluate(rows["confidence"], rows["correct"])["brier"]
+
+
+def test_a_part_of_the_questions_has_their_responses_alone() -> None:
+    rows = responses(1, 0.3)
+    part = rows.filter(pl.col("dataset") == "y")
+    expected: Mapping[str, object] = evaluate(part["confidence"], part["correct"])
+    assert cells_of(rows).part(slice(30, 60)).scores(list(METRICS)) == {
+        name: expected[name] for name in METRICS
+    }
 
 
 def test_copied_responses_do_not_narrow_the_interval() -> None:
     rows = responses(1, 0.3)
-    once, often = draws_of(rows, 300), draws_of(pl.concat([rows] * 5), 300)
+    once, often = (resample([cells_of(r)], ["brier"], 300)[0] for r in (rows, pl.concat([rows] * 5)))
     assert interval(once["brier"]) == pytest.approx(interval(often["brier"]), abs=1e-12)
+
+
+def test_draws_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bootstrap, "QUESTIONS_AT_ONCE", 7)
+    cells = cells_of(responses(1, 0.3))
+    (together,) = resample([cells], COMPARED, 30)
+    monkeypatch.setattr(bootstrap, "DRAWS_AT_ONCE", 1)
+    (singly,) = resample([cells], COMPARED, 30)
+    for name in COMPARED:
+        np.testing.assert_allclose(together[name], singly[name], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("span", [1, 7, 60])
+def test_a_draw_is_of_as_many_questions_each_as_likely(monkeypatch: pytest.MonkeyPatch, span: int) -> None:
+    monkeypatch.setattr(bootstrap, "QUESTIONS_AT_ONCE", span)
+    each = Cells.from_rows(np.arange(60) / 60, np.ones(60, dtype=bool), np.arange(60), 60)
+    ((drawn_V_B, _),) = Drawing(60, seed=0).sums([each], [each.capability_gaps()], 4000)
+    weights_Q_B = drawn_V_B[1::2]
+    assert (weights_Q_B.sum(axis=0) == 60).all()
+    # Each is Binomial(60, 1/60): mean 1, variance 59/60; two of them have the covariance -1/60.
+    assert np.abs(weights_Q_B.mean(axis=1) - 1).max() < 5 / np.sqrt(4000)
+    covariance = np.cov(weights_Q_B)
+    assert np.diag(covariance).mean() == pytest.approx(59 / 60, abs=0.02)
+    apart = covariance[~np.eye(60, dtype=bool)]
+    assert apart.mean() == pytest.approx(-1 / 60, abs=0.0005) and np.abs(apart).max() < 0.12
+
+
+def test_spans_of_questions_are_drawn_independently(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bootstrap, "QUESTIONS_AT_ONCE", 30)
+    each = Cells.from_rows(np.arange(60) / 60, np.ones(60, dtype=bool), np.arange(60), 60)
+    first = [Drawing(60, seed).sums([each], [np.zeros(60)], 1)[0][0][1::2, 0] for seed in range(300)]
+    between = np.cov(np.array(first).T)[np.arange(30), np.arange(30, 60)]
+    assert abs(between.mean()) < 0.1
 
 
 def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
@@ -91,6 +136,23 @@ def test_only_common_questions_are_compared_and_the_others_counted() -> None:
         differences(ours, baseline.with_columns(question_id=pl.lit("other")))
 
 
+def test_a_dataset_without_a_name_has_intervals_too() -> None:
+    rows = responses(1, 0.3).with_columns(pl.col("dataset").replace("x", ""))
+    found = score_table(rows, intervals=True)["datasets"]
+    assert set(found) == {"", "y"} and found[""]["intervals"]["brier"] is not None
+
+
+def test_the_same_id_in_two_datasets_is_two_questions() -> None:
+    number = pl.col("question_id").str.strip_prefix("q").cast(pl.Int64) % 30
+    ours, baseline = (
+        responses(seed, 0.3).with_columns(question_id=pl.format("q{}", number)) for seed in (1, 2)
+    )
+    found = differences(ours, baseline, replicates=50)
+    assert found["questions"] == 60
+    gap = score_table(ours)["overall"]["cap_brier"] - score_table(baseline)["overall"]["cap_brier"]
+    assert found["overall"]["cap_brier"]["difference"] == pytest.approx(gap, abs=1e-12)
+
+
 def test_a_metric_without_a_value_has_no_interval() -> None:
     rows = responses(1, 0.3).with_columns(correct=pl.lit(True))
     assert score_table(rows, intervals=True)["overall"]["intervals"]["auroc"] is None
@@ -98,12 +160,15 @@ def test_a_metric_without_a_value_has_no_interval() -> None:
 
 
 def test_draws_depend_on_the_seed_alone() -> None:
-    rows = responses(1, 0.3)
-    cells = Cells.from_rows(
-        rows["confidence"].to_numpy(), rows["correct"].to_numpy(), np.repeat(np.arange(60), 4), 60
-    )
-    first, again, other = (resample(cells, ["brier"], 20, seed)["brier"] for seed in (0, 0, 1))
+    cells = cells_of(responses(1, 0.3))
+    first, again, other = (resample([cells], ["brier"], 20, seed)[0]["brier"] for seed in (0, 0, 1))
     assert (first == again).all() and not (first == other).all()
+
+
+def test_row_order_changes_no_interval() -> None:
+    rows = responses(1, 0.3)
+    shuffled = rows.sample(fraction=1, shuffle=True, seed=0)
+    assert score_table(rows, intervals=True) == score_table(shuffled, intervals=True)
 
 
 @pytest.fixture
@@ -132,6 +197,26 @@ def test_score_prints_csv_and_markdown(calibsft: Command, files: tuple[Path, Pat
     assert rows[3]["cap_brier"]
     code, out, _ = calibsft("score", files[0], "--md")
     assert code == 0 and out.startswith("| | n | pass@1 |") and "| x |" in out
+
+
+def test_score_tells_the_correlation_over_datasets_once(calibsft: Command, tmp_path: Path) -> None:
+    rows = responses(1, 0.3).with_columns(dataset=pl.format("d{}", pl.int_range(pl.len()) // 60))
+    rows.write_csv(tmp_path / "r.csv")
+    expected = score_table(rows)["splits"]["mean over datasets"]
+    line = f"mean over datasets: Pearson {expected['pearson']:.4f}, Spearman {expected['spearman']:.4f}"
+    assert calibsft("score", "r.csv")[1].count(line) == 1
+    found = json.loads(calibsft("score", "r.csv", "--json")[1])
+    assert found["splits"]["mean over datasets"]["pearson"] == expected["pearson"]
+    *_, mean = csv.DictReader(io.StringIO(calibsft("score", "r.csv", "--csv")[1]))
+    assert float(mean["spearman"]) == expected["spearman"]
+    rows.with_columns(dataset=pl.lit("x")).write_csv(tmp_path / "one.csv")
+    assert "Pearson" not in calibsft("score", "one.csv")[1]
+
+
+def test_drawing_shows_how_far_it_is(calibsft: Command, files: tuple[Path, Path]) -> None:
+    _, out, err = calibsft("score", files[0], "--intervals", "--baseline", files[1], "--json")
+    assert json.loads(out)
+    assert "intervals: 3,000/3,000 draws" in err and "differences: 3,000/3,000 draws" in err
 
 
 def test_a_name_is_no_formula_in_a_spreadsheet(calibsft: Command, tmp_path: Path) -> None:

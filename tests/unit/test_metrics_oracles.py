@@ -1,16 +1,31 @@
-"""The metrics of ranks, over-confidence and questions against brute force in exact arithmetic."""
+"""Every metric against an oracle: brute force in exact arithmetic, scikit-learn, scipy, and another project's AURC."""
 
+import json
+import math
 import random
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
+from scipy import stats
+from sklearn.metrics import brier_score_loss, roc_auc_score
 
-from calibsft.metrics import evaluate
+from calibsft.metrics import evaluate, score_table
+from calibsft.metrics.correlation import pearson, spearman
 from calibsft.metrics.rank_calibration import rank_calibration_error, rank_calibration_error_tied
-from calibsft.metrics.ranking import SHORT
+from calibsft.metrics.ranking import (
+    SHORT,
+    area_under_risk_coverage,
+    excess_area_under_risk_coverage,
+)
 from calibsft.metrics.table import ConfidenceTable
+
+RISK_COVERAGE_CASES = Path(__file__).parents[3] / "shared/data/vectors/fdshifts_rc_cases.json"
 
 Rows = list[tuple[Fraction, int, int]]  # confidence, correct, question
 
@@ -31,6 +46,10 @@ ADVERSARIAL = {
     "all right": [(Fraction(i, 7), 1, i) for i in range(8)],
     "all wrong": [(Fraction(i, 7), 0, i) for i in range(8)],
     "edges": [(edge, z, z) for edge in EDGES for z in (0, 1)],
+    "tied edges": [
+        (Fraction(edge, 10), z, edge % 2) for edge in (1, 3, 6, 7, 10) for z in (0, 1, 1)[: 1 + edge % 3]
+    ],
+    "all at one": [(Fraction(1), z, z) for z in (1, 1, 0)],
     "edges, right above": [(edge, int(edge > Fraction(1, 2)), 0) for edge in EDGES],
     "reversed": [(Fraction(i, 50), int(i < 25), i % 5) for i in range(51)],
     "long ties": [(Fraction(i // (2 * SHORT), 4), i % 3 == 0, i % 7) for i in range(8 * SHORT)],
@@ -38,7 +57,7 @@ ADVERSARIAL = {
 CASES = {**ADVERSARIAL, **{f"random {seed}": drawn(seed) for seed in range(60)}}
 
 
-def measured(rows: Rows) -> dict[str, float | None]:
+def measured(rows: Rows) -> Mapping[str, Any]:
     return evaluate([float(c) for c, _, _ in rows], [z for _, z, _ in rows], [q for *_, q in rows])
 
 
@@ -81,6 +100,27 @@ def rank_error(rows: Rows, bins: int = 20) -> Fraction:
     return total / (n * (n - 1))
 
 
+def tied_rank_error(rows: Rows, bins: int = 20) -> Fraction:
+    """Every value in the bin of its middle response; every response with the middle rank of its bin."""
+    n = len(rows)
+    members: dict[int, list[int]] = {}
+    taken = 0
+    for value in sorted({c for c, _, _ in rows}, reverse=True):
+        block = [z for c, z, _ in rows if c == value]
+        middle = taken + Fraction(len(block), 2)
+        members.setdefault(min(math.floor(middle / n * bins), bins - 1), []).extend(block)
+        taken += len(block)
+    accuracy = {number: Fraction(sum(block), len(block)) for number, block in members.items()}
+    total = Fraction(0)
+    for number, block in members.items():
+        above = sum(len(other) for place, other in members.items() if place < number)
+        better = sum(len(other) for place, other in members.items() if accuracy[place] > accuracy[number])
+        equal = sum(len(other) for place, other in members.items() if accuracy[place] == accuracy[number])
+        gap = abs(above + Fraction(len(block), 2) - better - Fraction(equal, 2))
+        total += len(block) * gap
+    return total / n**2
+
+
 def capability(rows: Rows) -> Fraction:
     parts: dict[int, list[Fraction]] = {}
     for c, z, q in rows:
@@ -97,11 +137,115 @@ def test_metrics_agree_with_brute_force_to_twelve_digits(case: str) -> None:
         "pce": pce,
         "e_aurc": excess_area(rows),
         "rce": rank_error(rows),
+        "rce_tie": tied_rank_error(rows),
         "cap_brier": capability(rows),
+        "mean_confidence": sum((c for c, _, _ in rows), Fraction(0)) / len(rows),
     }
     assert {name: found[name] for name in expected} == {
         name: pytest.approx(float(value), abs=1e-12) for name, value in expected.items()
     }
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_brier_and_auroc_agree_with_scikit_learn_to_twelve_digits(case: str) -> None:
+    rows, found = CASES[case], measured(CASES[case])
+    confidence, correct = [float(c) for c, _, _ in rows], [int(z) for _, z, _ in rows]
+    assert found["brier"] == pytest.approx(brier_score_loss(correct, confidence, pos_label=1), abs=1e-12)
+    if len(set(correct)) == 1:
+        assert found["auroc"] is None
+    else:
+        assert found["auroc"] == pytest.approx(roc_auc_score(correct, confidence), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_correlations_agree_with_scipy_with_ties_too(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    digits = int(rng.integers(1, 4))
+    confidence, accuracy = (np.round(rng.random(int(seed) + 3), digits).tolist() for _ in range(2))
+    assert pearson(confidence, accuracy) == pytest.approx(stats.pearsonr(confidence, accuracy)[0], abs=1e-9)
+    assert spearman(confidence, accuracy) == pytest.approx(stats.spearmanr(confidence, accuracy)[0], abs=1e-9)
+
+
+def test_correlations_are_between_the_means_of_the_datasets_of_a_split() -> None:
+    rng = np.random.default_rng(0)
+    number = rng.integers(0, 8, 800)
+    frame = pl.DataFrame(
+        {
+            "dataset": [f"d{i}" for i in number],
+            "split": ["id" if i < 5 else "ood" if i < 7 else "one" for i in number],
+            "confidence": np.round(rng.random(800) ** (1 + number / 4), 2),
+            "correct": rng.random(800) < 0.2 + number / 20,
+        }
+    )
+    splits = score_table(frame)["splits"]
+    for split, part in {"mean over datasets": frame, "id": frame.filter(split="id")}.items():
+        means = part.drop("split").group_by("dataset").mean()
+        expected = stats.pearsonr(means["confidence"], means["correct"])[0]
+        assert splits[split]["pearson"] == pytest.approx(expected, abs=1e-9)
+        expected = stats.spearmanr(means["confidence"], means["correct"])[0]
+        assert splits[split]["spearman"] == pytest.approx(expected, abs=1e-9)
+    assert (splits["ood"]["pearson"], splits["one"]["spearman"]) == (None, None)
+
+
+@pytest.mark.parametrize("correlation", [pearson, spearman])
+def test_a_constant_side_has_no_correlation_however_it_was_rounded(correlation: Any) -> None:
+    assert correlation([0.1, (0.1 + 0.1 + 0.1) / 3, 0.1], [0.1, 0.2, 0.3]) is None
+    assert correlation([0.1, 0.2, 0.3], [0.5, 0.5, 0.5]) is None
+    assert correlation([0.1, 0.2], [0.1, 0.2]) is None
+
+
+def risk_coverage_cases() -> list[Any]:
+    """The cases of fd-shifts with a right or a wrong answer in every row, and with a result.
+
+    The others have graded or missing answers or missing confidences, which ours refuses or counts elsewhere.
+    """
+    if not RISK_COVERAGE_CASES.is_file():
+        return []
+    cases = json.loads(RISK_COVERAGE_CASES.read_text())
+    usable = [case for case in cases if "aurc" in case and set(case["correct"]) <= {0.0, 1.0}]
+    return [pytest.param(case, id=case["id"]) for case in usable]
+
+
+def unit_range(confidence: list[float]) -> list[float]:
+    """Some of their confidences are outside [0, 1]; only the order counts here."""
+    places = sorted(set(confidence))
+    return [places.index(c) / len(places) for c in confidence]
+
+
+TIED_CASES = ("confid-01_p-01", "confid-10_p-01", "confid-plateaus_p-01", "confid-plateaus_p-plateau-perm")
+
+
+def trapezoids(counted: ConfidenceTable) -> float:
+    """The area between the ends of the tied blocks, by straight lines."""
+    coverage = np.cumsum(counted.n[::-1])
+    risk = np.cumsum(counted.wrong[::-1]) / coverage
+    return float(np.trapezoid([risk[0], *risk], [0, *coverage]) / counted.responses)
+
+
+@pytest.mark.skipif(not RISK_COVERAGE_CASES.is_file(), reason="the vectors are not beside this checkout")
+@pytest.mark.parametrize("case", risk_coverage_cases())
+def test_risk_coverage_agrees_with_fd_shifts_where_the_conventions_do(case: Any) -> None:
+    """Theirs integrates the curve by trapezoids, from the first risk at coverage 0; ours is the mean of its n points.
+
+    Without ties the two differ by (first risk - last risk) / 2n, exactly. With ties theirs joins the ends of the blocks by
+    straight lines and ours takes the errors of a block in proportion: the same only where the risk does not change at all.
+    Their best area is the limit a + (1 - a) ln(1 - a) at the error rate a, ours is that of n responses; `augrc` and the
+    `_achievable` fields are other metrics.
+    """
+    counted = ConfidenceTable.from_rows(np.array(unit_range(case["confid"])), np.array(case["correct"]))
+    n, wrong = counted.responses, int(counted.wrong.sum())
+    tied, constant = bool((counted.n > 1).any()), len(counted.values) == 1 or wrong in (0, n)
+    if tied and not constant:
+        assert case["id"] in TIED_CASES
+        assert trapezoids(counted) == pytest.approx(case["aurc"], abs=1e-12)
+        return
+    rate = wrong / n
+    bend = 0.0 if constant else (int(counted.wrong[-1]) - rate) / (2 * n)
+    assert area_under_risk_coverage(counted) + bend == pytest.approx(case["aurc"], abs=1e-12)
+    limit = rate + (1 - rate) * math.log(1 - rate) if wrong < n else 1.0
+    finite = float(sum((Fraction(k - (n - wrong), k) for k in range(n - wrong + 1, n + 1)), Fraction(0)) / n)
+    ours = excess_area_under_risk_coverage(counted) + bend + finite - limit
+    assert ours == pytest.approx(case["eaurc"], abs=1e-12)
 
 
 def table(rows: Rows) -> ConfidenceTable:

@@ -6,8 +6,9 @@ import polars as pl
 import pytest
 
 from calibsft.errors import InputError
-from calibsft.metrics import METRICS, evaluate, score_file, score_table
+from calibsft.metrics import ECE_CONVENTION, METRICS, evaluate, score_file, score_table
 from calibsft.metrics.files import _confidence_column
+from calibsft.metrics.result import Means, Metrics, Scores
 
 ROWS = pl.DataFrame(
     {
@@ -75,6 +76,18 @@ def test_pooled_ece_is_that_of_all_rows_together() -> None:
     assert score["splits"]["id"]["ece_pooled"] == metrics_of(counted.filter(split="id"))["ece"]
 
 
+def test_the_result_has_the_keys_of_its_type() -> None:
+    score = score_table(ROWS, intervals=True)
+    assert Scores.__required_keys__ == set(score)
+    for kind, parts in (
+        (Metrics, [score["overall"], *score["datasets"].values()]),
+        (Means, score["splits"].values()),
+    ):
+        for part in parts:
+            assert kind.__required_keys__ <= set(part) <= kind.__required_keys__ | kind.__optional_keys__
+            assert part["ece_convention"] == ECE_CONVENTION
+
+
 def test_the_same_question_id_in_two_datasets_is_two_questions() -> None:
     assert score_table(ROWS)["overall"]["questions"] == 6
 
@@ -112,7 +125,8 @@ def test_single_precision_columns_keep_their_decimals() -> None:
         "0.5\n",
         " 0.5",
         "0x1",
-        ".5",
+        ".",
+        "-.5",
         "1e400",
         "0,5",
         "50%",
@@ -122,7 +136,9 @@ def test_text_that_is_no_plain_decimal_in_range_is_not_read(text: str) -> None:
     assert _confidence_column(pl.Series("confidence", ["0.5", text])).to_list() == [0.5, None]
 
 
-@pytest.mark.parametrize("text", ["0", "1", "1.", "0.37", "1.00", "00.5", "5e-1", "25E-2", "1e-400"])
+@pytest.mark.parametrize(
+    "text", ["0", "1", "1.", ".5", "-0.0", "0.37", "1.00", "00.5", "5e-1", "25E-2", "1.0e+00", "1e-400"]
+)
 def test_plain_decimals_are_read_as_python_reads_them(text: str) -> None:
     assert _confidence_column(pl.Series("confidence", [text, "x"])).to_list() == [float(text), None]
 

@@ -42,14 +42,16 @@ def score(
     datasets. Fractions, not percent.
     """
     from calibsft.metrics import score_file
-    from calibsft.report.scores import csv_lines, difference_lines, markdown_lines
+    from calibsft.report.scores import correlation_lines, csv_lines, difference_lines, markdown_lines
 
     if as_json + as_csv + as_markdown > 1:
         raise InputError("--json, --csv and --md are three forms of the same; choose one")
-    scores = score_file(file, malformed, by, intervals, baseline)
+    show_progress = True
+    scores = score_file(file, malformed, by, intervals, baseline, show_progress)
     if as_csv or as_markdown:
         print("\n".join(printable(line) for line in (csv_lines if as_csv else markdown_lines)(scores)))
         return
-    print_scores(scores, as_json)
-    if baseline and not as_json:
-        print("\n".join(printable(line) for line in difference_lines(scores["against"])))
+    print_scores(dict(scores), as_json)
+    if not as_json:
+        lines = correlation_lines(scores) + (difference_lines(scores["against"]) if baseline else [])
+        print("\n".join(printable(line) for line in lines), end="\n" if lines else "")

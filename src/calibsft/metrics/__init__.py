@@ -9,6 +9,7 @@ from calibsft.metrics.calibration import (
     accuracy,
     brier,
     expected_calibration_error,
+    mean_confidence,
     reliability_bins,
 )
 from calibsft.metrics.diversity import (
@@ -22,7 +23,8 @@ from calibsft.metrics.diversity import (
 from calibsft.metrics.evaluate import ECE_CONVENTION, METRICS, evaluate
 from calibsft.metrics.files import score_file
 from calibsft.metrics.ranking import auroc
-from calibsft.metrics.score import MEAN_OVER_DATASETS, score_table
+from calibsft.metrics.result import MEAN_OVER_DATASETS, Differences, Means, Metrics, Scores
+from calibsft.metrics.score import score_table
 from calibsft.metrics.table import ConfidenceTable
 
 __all__ = [
@@ -30,7 +32,11 @@ __all__ = [
     "MEAN_OVER_DATASETS",
     "METRICS",
     "ConfidenceTable",
+    "Differences",
+    "Means",
+    "Metrics",
     "ReliabilityBin",
+    "Scores",
     "accuracy",
     "auroc",
     "brier",
@@ -38,6 +44,7 @@ __all__ = [
     "evaluate",
     "expected_calibration_error",
     "extreme_share",
+    "mean_confidence",
     "reliability_bins",
     "score_file",
     "score_table",

@@ -5,20 +5,28 @@ compared on the same draws of the questions that both answered, so what makes a 
 Works on counts per (question, confidence): a draw costs no pass over the responses.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
+from scipy.sparse import csc_array
 
 from calibsft.metrics.evaluate import METRICS
+from calibsft.metrics.result import Interval, Intervals
 from calibsft.metrics.table import ConfidenceTable, FloatArray, IntArray
 
 REPLICATES = 1000
 LEVEL = 0.95
 CAP_BRIER = "cap_brier"
+# What is worked on together is kept so small that it fits a processor's cache: questions, and draws of them.
+QUESTIONS_AT_ONCE = 1 << 13
+DRAWS_AT_ONCE = 32
+LARGEST_TABLES = 1 << 23
 
-Interval = tuple[float, float]
+Draws = dict[str, FloatArray]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,66 +35,132 @@ class Cells:
 
     Attributes
     ----------
-    questions : how many questions there are; they are numbered from 0.
     values : distinct confidences, ascending.
-    question, value, n, k : per cell its question, the index of its value, responses, and how many were correct.
+    counts : a sparse matrix with a column per question: how many of its responses stated value v and were wrong
+        (row 2v) or right (row 2v + 1).
     """
 
-    questions: int
     values: FloatArray
-    question: IntArray
-    value: IntArray
-    n: IntArray
-    k: IntArray
+    counts: Any
 
     @classmethod
     def from_rows(
         cls, confidence: FloatArray, correct: NDArray[np.bool_], question: IntArray, questions: int
     ) -> "Cells":
         """Count rows; `question` numbers them within 0 … questions - 1."""
-        values, value = np.unique(confidence, return_inverse=True)
-        keys, cell = np.unique(question * len(values) + value, return_inverse=True)
-        n, k = np.bincount(cell), np.bincount(cell, weights=correct).astype(np.int64)
-        return cls(questions, values, keys // len(values), keys % len(values), n, k)
+        values = pl.Series(confidence).unique().sort().to_numpy()
+        row = np.searchsorted(values, confidence).astype(np.int32) * 2 + correct
+        shape = 2 * len(values), questions
+        # Floats hold these counts exactly, and a product of floats is several times faster.
+        ones = np.ones(len(row))
+        return cls(values, csc_array((ones, (row, question.astype(np.int32))), shape=shape))
 
-    def table(self, weights: IntArray) -> ConfidenceTable:
-        """The confidence table in which question q counts `weights[q]` times."""
-        times = weights[self.question]
-        size = len(self.values)
-        n = np.bincount(self.value, weights=times * self.n, minlength=size).astype(np.int64)
-        k = np.bincount(self.value, weights=times * self.k, minlength=size).astype(np.int64)
-        stated = n > 0
-        return ConfidenceTable(self.values[stated], n[stated], k[stated])
+    @property
+    def questions(self) -> int:
+        """How many questions there are; they are numbered from 0."""
+        return int(self.counts.shape[1])
+
+    def part(self, questions: slice) -> "Cells":
+        """Some of the questions alone."""
+        return Cells(self.values, self.counts[:, questions])
+
+    def tables(self, counted_V_B: FloatArray) -> list[ConfidenceTable]:
+        """A confidence table per column of `counted_V_B`, which has the rows of `counts`."""
+        counted = counted_V_B.astype(np.int64)
+        return [
+            self._table(wrong, right) for wrong, right in zip(counted[::2].T, counted[1::2].T, strict=True)
+        ]
+
+    def _table(self, wrong: IntArray, right: IntArray) -> ConfidenceTable:
+        stated = wrong + right > 0
+        return ConfidenceTable(self.values[stated], (wrong + right)[stated], right[stated])
 
     def capability_gaps(self) -> FloatArray:
         """Per question the squared gap between its mean confidence and its success rate."""
-        n = np.bincount(self.question, weights=self.n, minlength=self.questions)
-        stated = np.bincount(
-            self.question, weights=self.n * self.values[self.value], minlength=self.questions
-        )
-        solved = np.bincount(self.question, weights=self.k, minlength=self.questions)
-        gaps: FloatArray = ((stated - solved) / np.maximum(n, 1)) ** 2
+        gap = np.column_stack([self.values, self.values - 1]).ravel() @ self.counts
+        gaps: FloatArray = (gap / np.maximum(self.counts.sum(axis=0), 1)) ** 2
         return gaps
+
+    def scores(self, names: Sequence[str]) -> dict[str, float | None]:
+        """Every named metric with each question once."""
+        (table,) = self.tables(self.counts @ np.ones((self.questions, 1)))
+        return {
+            name: float(self.capability_gaps().mean()) if name == CAP_BRIER else METRICS[name](table)
+            for name in names
+        }
 
 
 def resample(
-    cells: Cells, names: Sequence[str], replicates: int = REPLICATES, seed: int = 0
-) -> dict[str, FloatArray]:
-    """Every named metric on `replicates` draws of the questions; NaN where a metric has no value.
+    systems: Sequence[Cells],
+    names: Sequence[str],
+    replicates: int = REPLICATES,
+    seed: int = 0,
+    advance: Callable[[int], object] = lambda draws: None,
+) -> list[Draws]:
+    """Every named metric of each system on `replicates` draws of the questions; NaN where a metric has no value.
 
-    The draws depend on the seed and the number of questions alone: two systems that answered the same
-    questions are drawn together.
+    The systems answered the same questions and are drawn together; the draws depend on the seed and the number of questions
+    alone. `advance` is told how many draws were made.
     """
-    rng = np.random.default_rng(seed)
-    gaps = cells.capability_gaps()
-    found = {name: np.full(replicates, np.nan) for name in names}
-    for i in range(replicates):
-        weights = np.bincount(rng.integers(cells.questions, size=cells.questions), minlength=cells.questions)
-        table = cells.table(weights)
-        for name in names:
-            value = float(weights @ gaps) / cells.questions if name == CAP_BRIER else METRICS[name](table)
-            found[name][i] = np.nan if value is None else value
+    draw = Drawing(systems[0].questions, seed)
+    largest = max(cells.counts.shape[0] for cells in systems)
+    at_once = max(1, min(DRAWS_AT_ONCE, LARGEST_TABLES // largest))
+    gaps = [cells.capability_gaps() for cells in systems]
+    found = [{name: np.full(replicates, np.nan) for name in names} for _ in systems]
+    for start in range(0, replicates, at_once):
+        draws = range(start, min(start + at_once, replicates))
+        for cells, drawn, (counted_V_B, gaps_B) in zip(
+            systems, found, draw.sums(systems, gaps, len(draws)), strict=True
+        ):
+            for name, values in _measured(cells.tables(counted_V_B), gaps_B, names).items():
+                drawn[name][draws.start : draws.stop] = values
+        advance(len(draws))
     return found
+
+
+def _measured(tables: Sequence[ConfidenceTable], gaps_B: FloatArray, names: Sequence[str]) -> Draws:
+    """Every named metric of each table; None becomes NaN."""
+    return {
+        name: gaps_B
+        if name == CAP_BRIER
+        else np.array([METRICS[name](table) for table in tables], dtype=float)
+        for name in names
+    }
+
+
+class Drawing:
+    """Draws of as many questions with replacement, a span of them at a time.
+
+    How many of a draw fall into each span is drawn first, and then which: the same draws, without jumping about in memory.
+    """
+
+    def __init__(self, questions: int, seed: int) -> None:
+        self.questions = questions
+        starts = range(0, questions, QUESTIONS_AT_ONCE)
+        self._spans = [slice(start, min(start + QUESTIONS_AT_ONCE, questions)) for start in starts]
+        self._sizes = np.random.default_rng(seed)
+        # A stream of its own for every span: what it gives does not depend on how many draws are made at once.
+        self._streams = [np.random.default_rng([seed, number]) for number in range(len(self._spans))]
+
+    def sums(
+        self, systems: Sequence[Cells], gaps: Sequence[FloatArray], draws: int
+    ) -> list[tuple[FloatArray, FloatArray]]:
+        """Per system the counts of the next `draws` draws, and the means of its capability gaps."""
+        found = [(np.zeros((cells.counts.shape[0], draws)), np.zeros(draws)) for cells in systems]
+        shares = [(span.stop - span.start) / self.questions for span in self._spans]
+        sizes_B_S = self._sizes.multinomial(self.questions, shares, size=draws)
+        for span, stream, sizes_B in zip(self._spans, self._streams, sizes_B_S.T, strict=True):
+            weights_Q_B = _weights(stream, span.stop - span.start, sizes_B)
+            for cells, gap, (counted_V_B, gaps_B) in zip(systems, gaps, found, strict=True):
+                counted_V_B += cells.part(span).counts @ weights_Q_B
+                gaps_B += gap[span] @ weights_Q_B / self.questions
+        return found
+
+
+def _weights(stream: np.random.Generator, questions: int, sizes_B: IntArray) -> FloatArray:
+    """How often each question comes in draws of so many with replacement."""
+    drawn = [np.bincount(stream.integers(questions, size=size), minlength=questions) for size in sizes_B]
+    return np.stack(drawn, axis=1).astype(np.float64)
 
 
 def interval(draws: FloatArray, level: float = LEVEL) -> Interval | None:
@@ -98,6 +172,6 @@ def interval(draws: FloatArray, level: float = LEVEL) -> Interval | None:
     return float(low), float(high)
 
 
-def intervals(draws: Mapping[str, FloatArray], level: float = LEVEL) -> dict[str, Interval | None]:
+def intervals(draws: Mapping[str, FloatArray], level: float = LEVEL) -> Intervals:
     """The interval of every metric."""
     return {name: interval(values, level) for name, values in draws.items()}

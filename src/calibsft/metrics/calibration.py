@@ -1,6 +1,6 @@
 """Does the stated confidence match how often the answers are right: Brier score, ECE, PCE, reliability bins.
 
-Functions of a `ConfidenceTable`; lower is better for all but accuracy. Does not say whether confidence
+Functions of a `ConfidenceTable`; lower is better for all but accuracy and mean confidence. Does not say whether confidence
 tells right from wrong answers: that is `ranking`, and calibration should never be read without it.
 """
 
@@ -39,6 +39,11 @@ class ReliabilityBin:
 def accuracy(table: ConfidenceTable) -> float:
     """Share of correct responses (Pass@1), in [0, 1]."""
     return int(table.k.sum()) / table.responses
+
+
+def mean_confidence(table: ConfidenceTable) -> float:
+    """Mean stated confidence, in [0, 1]; on its own neither good nor bad."""
+    return float((table.n * table.values).sum()) / table.responses
 
 
 def brier(table: ConfidenceTable) -> float:

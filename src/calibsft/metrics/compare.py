@@ -4,16 +4,28 @@ Both draw whole questions (`bootstrap`). A difference is paired: both systems ar
 questions that both answered, by dataset. Does not read files and does not compute any metric itself.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
 
 import numpy as np
 import polars as pl
 
 from calibsft.errors import InputError
-from calibsft.metrics.bootstrap import CAP_BRIER, LEVEL, REPLICATES, Cells, interval, resample
-from calibsft.metrics.evaluate import evaluate
-from calibsft.metrics.table import FloatArray
+from calibsft.metrics.bootstrap import (
+    CAP_BRIER,
+    LEVEL,
+    REPLICATES,
+    Cells,
+    Draws,
+    interval,
+    intervals,
+    resample,
+)
+from calibsft.metrics.counts import compact
+from calibsft.metrics.result import MEAN_OVER_DATASETS, Difference, Differences, Intervals
+from calibsft.metrics.table import FloatArray, decimals
+from calibsft.progress import Progress
 
 COMPARED = (
     "pass@1",
@@ -27,31 +39,69 @@ COMPARED = (
     "rce_tie",
     "effective_support",
 )
-ALL = "overall"
-Draws = dict[str, FloatArray]
+# Names are coded in 32 bits: one number for the pair is found much faster than the pair.
+KEY = pl.col("dataset").to_physical().cast(pl.UInt64) * 2**32 + pl.col("question_id").to_physical()
 
 
-def cells_of(rows: pl.DataFrame, questions: pl.Series) -> Cells:
-    """The counts of `rows` by the questions in `questions`, which holds every one of theirs once."""
-    numbers = pl.DataFrame({"question_id": questions, "number": np.arange(len(questions))})
-    numbered = rows.join(numbers, on="question_id", how="left", maintain_order="left")
-    return Cells.from_rows(
-        numbered["confidence"].fill_null(0).cast(pl.Float64).to_numpy(),
-        numbered["correct"].cast(pl.Boolean).to_numpy(),
-        numbered["number"].to_numpy(),
-        len(questions),
+@dataclass(frozen=True, slots=True)
+class ScoredIntervals:
+    """Intervals of all rows, of every dataset, and of the means over the datasets of every split."""
+
+    overall: Intervals
+    datasets: dict[str, Intervals]
+    splits: dict[str, Intervals]
+
+
+def scored_intervals(
+    rows: pl.DataFrame,
+    members: Mapping[str, Sequence[str]],
+    metrics: Sequence[str] = COMPARED,
+    progress: bool = False,
+) -> ScoredIntervals:
+    """Intervals of `metrics` for all that is scored of `rows`; `members` are the datasets of every split."""
+    keyed = _keyed(rows)
+    questions = _questions(keyed)
+    cells = cells_of(keyed, questions)
+    spans = _spans(questions) if "dataset" in rows.columns else {}
+    parts = {name: cells.part(span) for name, span in spans.items()}
+    with _progress("intervals", 1 + len(parts), progress) as shown:
+        (overall,) = resample([cells], metrics, advance=shown.advance)
+        draws = {name: resample([part], metrics, advance=shown.advance)[0] for name, part in parts.items()}
+    means = {split: _mean_draws([draws[name] for name in names]) for split, names in members.items()}
+    return ScoredIntervals(
+        intervals(overall),
+        {name: intervals(drawn) for name, drawn in draws.items()},
+        {split: intervals(drawn) for split, drawn in means.items()},
     )
 
 
-def draws_of(rows: pl.DataFrame, replicates: int = REPLICATES, seed: int = 0) -> Draws:
-    """Every compared metric on draws of the questions of `rows`."""
-    questions = rows["question_id"].unique().sort()
-    return resample(cells_of(rows, questions), COMPARED, replicates, seed)
+def cells_of(rows: pl.DataFrame, questions: pl.DataFrame) -> Cells:
+    """The counts of those `rows` that answer one of `questions`."""
+    numbers = questions.lazy().select("key", number=pl.int_range(pl.len(), dtype=pl.Int32))
+    numbered = rows.lazy().join(numbers, on="key", maintain_order="left")
+    columns = numbered.select("confidence", "correct", "number").collect()
+    confidence, correct, number = (column.to_numpy() for column in columns)
+    return Cells.from_rows(confidence, correct, number, questions.height)
 
 
-def mean_draws(parts: Mapping[str, Draws]) -> Draws:
+def _questions(rows: pl.DataFrame) -> pl.DataFrame:
+    """Every question once, by name: neither the order of the rows nor that of a file shapes a draw."""
+    return (
+        rows.filter(pl.col("key").is_first_distinct()).sort("dataset", "question_id").select("key", "dataset")
+    )
+
+
+def _spans(questions: pl.DataFrame) -> dict[str, slice]:
+    """Which of the sorted questions each dataset has."""
+    sizes = questions["dataset"].cast(pl.String).rle().struct.unnest()
+    ends = sizes["len"].cum_sum()
+    spans = zip(sizes["value"], ends - sizes["len"], ends, strict=True)
+    return {name: slice(start, end) for name, start, end in spans}
+
+
+def _mean_draws(parts: Sequence[Draws]) -> Draws:
     """Draws of the plain mean over datasets, each of which is drawn by itself."""
-    return {name: _mean_of_known([draws[name] for draws in parts.values()]) for name in COMPARED}
+    return {name: _mean_of_known([draws[name] for draws in parts]) for name in parts[0]}
 
 
 def _mean_of_known(draws: Sequence[FloatArray]) -> FloatArray:
@@ -69,74 +119,110 @@ def differences(
     names: Sequence[str] = COMPARED,
     replicates: int = REPLICATES,
     seed: int = 0,
-) -> dict[str, Any]:
+    progress: bool = False,
+) -> Differences:
     """Scores of `ours` less those of `baseline`, with intervals, overall and by dataset.
 
     Parameters
     ----------
     ours, baseline
         Columns `question_id`, `confidence` (null = could not be read, which counts as 0), `correct`, and
-        optionally `dataset`.
+        optionally `dataset` and `split`.
     names
         The metrics to compare.
+    progress
+        Show on standard error how far the drawing is.
 
     Returns
     -------
-    `overall` and `datasets`: per metric `difference`, `low`, `high` (95 %); None where a metric has no value.
+    `overall`, `datasets` and `splits` (plain means over datasets): per metric `difference`, `low`, `high` (95 %); None
+    where a metric has no value.
     `questions`: how many both answered; `left_out`: how many only one of them did.
     """
-    ours, baseline = _keyed(ours), _keyed(baseline)
-    common = (
-        ours.select("dataset", "question_id")
-        .unique()
-        .join(baseline.select("dataset", "question_id").unique(), on=["dataset", "question_id"])
-    )
+    sides = _keyed(ours), _keyed(baseline)
+    asked = [_questions(rows) for rows in sides]
+    common = asked[0].join(asked[1], on="key", how="semi", maintain_order="left")
     if common.is_empty():
         raise InputError("the two files have no question in common; compare responses to the same questions")
-    everything = pl.concat([ours, baseline]).select("dataset", "question_id").n_unique()
-    first, second = (
-        rows.join(common, on=["dataset", "question_id"], how="semi") for rows in (ours, baseline)
-    )
-    parts = {
-        name: (first.filter(pl.col("dataset") == name), second.filter(pl.col("dataset") == name))
-        for name in common["dataset"].unique().sort()
-        if name
-    }
+    pair = [cells_of(rows, common) for rows in sides]
+    spans = {name: span for name, span in _spans(common).items() if name}
+    with _progress("differences", 1 + len(spans), progress, replicates) as shown:
+        overall = _compared(pair, names, replicates, seed, shown)
+        parts = {
+            name: _compared([cells.part(span) for cells in pair], names, replicates, seed, shown)
+            for name, span in spans.items()
+        }
+    means = {split: _mean([parts[name] for name in part]) for split, part in _members(ours, parts).items()}
     return {
-        ALL: _difference(_flat(first), _flat(second), names, replicates, seed),
-        "datasets": {name: _difference(*pair, names, replicates, seed) for name, pair in parts.items()},
+        "overall": _differences(overall),
+        "datasets": {name: _differences(part) for name, part in parts.items()},
+        "splits": {split: _differences(part) for split, part in means.items()},
         "questions": common.height,
-        "left_out": everything - common.height,
+        "left_out": sum(questions.height for questions in asked) - 2 * common.height,
         "level": LEVEL,
     }
 
 
 def _keyed(rows: pl.DataFrame) -> pl.DataFrame:
+    """`rows` with a number per question; the same id in two datasets is two questions."""
     if "dataset" not in rows.columns:
         rows = rows.with_columns(dataset=pl.lit(""))
-    return rows.select("dataset", "question_id", pl.col("confidence").cast(pl.Float64), "correct")
+    confidence = (
+        rows["confidence"] if rows["confidence"].dtype.is_float() else rows["confidence"].cast(pl.Float64)
+    )
+    stated = pl.Series(decimals(confidence.fill_null(0).to_numpy()))
+    right = rows["correct"].cast(pl.Boolean)
+    return compact(rows).with_columns(confidence=stated, correct=right, key=KEY)
 
 
-def _flat(rows: pl.DataFrame) -> pl.DataFrame:
-    # The same id in two datasets is two questions.
-    return rows.with_columns(question_id=pl.struct("dataset", "question_id"))
+def _members(rows: pl.DataFrame, datasets: Iterable[str]) -> dict[str, list[str]]:
+    """Those of `datasets` that each split of `rows` has, and all of them; none where there are no datasets."""
+    found = {MEAN_OVER_DATASETS: list(datasets)}
+    if "split" in rows.columns and "dataset" in rows.columns:
+        for name, split in rows.select("dataset", "split").unique().sort("split", "dataset").iter_rows():
+            if name in found[MEAN_OVER_DATASETS]:
+                found.setdefault(split, []).append(name)
+    return {split: names for split, names in found.items() if names}
 
 
-def _difference(
-    ours: pl.DataFrame, baseline: pl.DataFrame, names: Sequence[str], replicates: int, seed: int
-) -> dict[str, Any]:
-    questions = ours["question_id"].unique().sort()
-    draws = [resample(cells_of(rows, questions), names, replicates, seed) for rows in (ours, baseline)]
-    scores = [
-        evaluate(rows["confidence"].fill_null(0), rows["correct"], rows["question_id"])
-        for rows in (ours, baseline)
-    ]
-    found: dict[str, Any] = {}
-    for name in names:
-        ends = interval(draws[0][name] - draws[1][name])
-        values = scores[0][name], scores[1][name]
-        if ends is None or None in values:
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """Two systems on the same questions: their scores, and those on the same draws."""
+
+    scores: tuple[dict[str, float | None], dict[str, float | None]]
+    draws: tuple[Draws, Draws]
+
+
+def _compared(
+    pair: Sequence[Cells], names: Sequence[str], replicates: int, seed: int, shown: Progress
+) -> _Compared:
+    first, second = resample(pair, names, replicates, seed, shown.advance)
+    return _Compared((pair[0].scores(names), pair[1].scores(names)), (first, second))
+
+
+def _mean(parts: Sequence[_Compared]) -> _Compared:
+    """The plain mean over datasets of both systems; a dataset without a value is left out, as in the scores."""
+    first, second = (_mean_draws([part.draws[side] for part in parts]) for side in (0, 1))
+    ours, theirs = (_mean_scores([part.scores[side] for part in parts]) for side in (0, 1))
+    return _Compared((ours, theirs), (first, second))
+
+
+def _mean_scores(parts: Sequence[dict[str, float | None]]) -> dict[str, float | None]:
+    known = {name: [value for part in parts if (value := part[name]) is not None] for name in parts[0]}
+    return {name: sum(values) / len(values) if values else None for name, values in known.items()}
+
+
+def _differences(compared: _Compared) -> dict[str, Difference | None]:
+    found: dict[str, Difference | None] = {}
+    for name, ours in compared.scores[0].items():
+        theirs = compared.scores[1][name]
+        ends = interval(compared.draws[0][name] - compared.draws[1][name])
+        if ends is None or ours is None or theirs is None:
             found[name] = None
         else:
-            found[name] = {"difference": values[0] - values[1], "low": ends[0], "high": ends[1]}
+            found[name] = {"difference": ours - theirs, "low": ends[0], "high": ends[1]}
     return found
+
+
+def _progress(label: str, parts: int, wanted: bool, replicates: int = REPLICATES) -> Progress:
+    return Progress(label, parts * replicates, "draws", stream=None if wanted else StringIO())

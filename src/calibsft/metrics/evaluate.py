@@ -6,7 +6,7 @@ means and `score --json` follow. Does not know datasets, unreadable confidences 
 
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import polars as pl
@@ -17,21 +17,23 @@ from calibsft.metrics.calibration import (
     accuracy,
     brier,
     expected_calibration_error,
+    mean_confidence,
     positive_calibration_error,
 )
 from calibsft.metrics.diversity import effective_support, extreme_share, support, top1, top3
-from calibsft.metrics.questions import capability_brier
+from calibsft.metrics.questions import capability_brier, question_sums
 from calibsft.metrics.rank_calibration import rank_calibration_error, rank_calibration_error_tied
 from calibsft.metrics.ranking import auroc, excess_area_under_risk_coverage
+from calibsft.metrics.result import Metrics
 from calibsft.metrics.table import ConfidenceTable, decimals
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
-Metrics: TypeAlias = dict[str, Any]
 
 ECE_CONVENTION = "10 bins, [k/10,(k+1)/10), 1.0 in the last"
 
 METRICS: dict[str, Callable[[ConfidenceTable], float | None]] = {
     "pass@1": accuracy,
+    "mean_confidence": mean_confidence,
     "auroc": auroc,
     "brier": brier,
     "ece": expected_calibration_error,
@@ -65,21 +67,30 @@ def evaluate(confidence: Column, correct: Column, question_id: Column | None = N
     ------
     InputError : no responses, unequal lengths, or a value out of range; the message names the index.
     """
-    stated, right = _checked(confidence, correct, question_id)
+    stated, right = checked_responses(confidence, correct, question_id)
     table = ConfidenceTable.from_rows(stated, right)
-    found: Metrics = {"n": table.responses, **{name: metric(table) for name, metric in METRICS.items()}}
-    found["cap_brier"] = None
-    if question_id is not None:
-        questions = _as_series(question_id)
-        found["cap_brier"], found["questions"] = capability_brier(
-            decimals(stated), right.astype(np.float64), questions
-        )
-    return found | {"ece_convention": ECE_CONVENTION}
+    if question_id is None:
+        return metrics_of(table)
+    rows = {"question": id_series(question_id), "confidence": decimals(stated), "correct": right.astype(bool)}
+    return metrics_of(table, question_sums(pl.DataFrame(rows), ["question"]))
 
 
-def _checked(
+def metrics_of(table: ConfidenceTable, questions: pl.DataFrame | None = None) -> Metrics:
+    """Every metric of counted responses; `questions` as `question_sums` has them."""
+    found: dict[str, Any] = {
+        "n": table.responses,
+        **{name: metric(table) for name, metric in METRICS.items()},
+    }
+    found |= {"cap_brier": None, "ece_convention": ECE_CONVENTION}
+    if questions is not None:
+        found |= {"cap_brier": capability_brier(questions), "questions": questions.height}
+    return cast(Metrics, found)
+
+
+def checked_responses(
     confidence: Column, correct: Column, question_id: Column | None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Confidences and correctness as arrays of numbers, refusing by index what is out of range."""
     stated, right = _numbers("confidence", confidence), _numbers("correct", correct)
     _same_length("confidence", len(stated), "correct", len(right))
     if question_id is not None:
@@ -125,7 +136,7 @@ def _refuse(name: str, values: NDArray[Any], wrong: NDArray[np.bool_], wanted: s
         )
 
 
-def _as_series(ids: Column) -> pl.Series:
+def id_series(ids: Column) -> pl.Series:
     """The questions' ids, numbered where polars has no type for what they are."""
     if isinstance(ids, pl.Series):
         return ids

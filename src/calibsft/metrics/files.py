@@ -1,23 +1,28 @@
 """Score a user's own file: the strict reading of its confidences, and what to do with those that are none.
 
-Every complaint names the file, the row and the way out. Does not compute anything (`score` does) and does not
-read model responses: a confidence here is already a number, or its plain decimal text.
+A file is read some rows at a time and counted, so its length does not matter; complaints name the file, the row and the
+way out. Does not compute anything (`score` does) and does not read model responses: a confidence here is already a
+number, or its plain decimal text.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
 from calibsft.errors import InputError, unknown_name
+from calibsft.metrics.batches import batches
 from calibsft.metrics.compare import differences
-from calibsft.metrics.score import score_table
-from calibsft.tables import boolean_column, read_table, require_columns, require_filled, row_of, text_column
+from calibsft.metrics.counts import KEYS, Counts, Tally
+from calibsft.metrics.result import Scores
+from calibsft.metrics.score import score_counts
+from calibsft.metrics.table import decimals
+from calibsft.tables import refuse_empty, refuse_word, row_of, shown, text_column, truth_column
 
 MALFORMED_POLICIES = ("error", "counted", "drop")
 # [0-9], not \d: in polars' regular expressions \d also matches Arabic and other digits.
-CONFIDENCE_TEXT = r"\A[0-9]+(\.[0-9]*)?([eE]-?[0-9]+)?\z"
-SHOWN_CHARACTERS = 40
+CONFIDENCE_TEXT = r"\A-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 
 
 def score_file(
@@ -26,7 +31,8 @@ def score_file(
     by: str = "dataset",
     intervals: bool = False,
     baseline: Path | None = None,
-) -> dict[str, Any]:
+    progress: bool = False,
+) -> Scores:
     """Score a CSV, JSONL or Parquet file, or a folder of verdicts; see `score_table` for columns and result.
 
     Parameters
@@ -37,74 +43,147 @@ def score_file(
     by : the column whose values are scored apart.
     intervals : add intervals by drawing questions.
     baseline : another such file, answering the same questions: `against` then holds the paired differences.
+    progress : show on standard error how far the drawing is.
 
     Returns
     -------
     `score_table`'s dictionary and `dropped`, the number of rows left out.
     """
-    kept, dropped = read_scored(path, malformed, by)
-    found: dict[str, Any] = {**score_table(kept, intervals), "dropped": dropped}
-    if baseline is not None:
-        other, _ = read_scored(baseline, malformed, by)
-        for file, rows in ((path, kept), (baseline, other)):
-            require_columns(file, rows, ("question_id",))
-        found["against"] = {"baseline": str(baseline), **differences(kept, other)}
+    counts, dropped = count_file(path, malformed, by, keep_rows=intervals or baseline is not None)
+    if baseline is None:
+        found = score_counts(counts, intervals, progress=progress)
+    else:
+        other, _ = count_file(baseline, malformed, by, keep_rows=True)
+        pair = _drawable(path, counts), _drawable(baseline, other)
+        found = score_counts(counts, intervals, progress=progress)
+        found["against"] = differences(*pair, progress=progress)
+        found["against"]["baseline"] = str(baseline)
+    found["dropped"] = dropped
     return found
+
+
+def _drawable(path: Path, counts: Counts) -> pl.DataFrame:
+    if counts.rows is None or counts.questions is None:
+        raise InputError(
+            f"{path}: column 'question_id' is missing; differences are drawn by question: add it"
+        )
+    return counts.rows
+
+
+def count_file(
+    path: Path, malformed: str = "error", by: str = "dataset", keep_rows: bool = False
+) -> tuple[Counts, int]:
+    """The counts of the rows of a file that are scored, and how many are left out."""
+    file = ScoredFile(path, malformed, by)
+    tally = Tally(KEYS, keep_rows)
+    for rows in file:
+        tally.add(rows)
+    return tally.counts(without=file.missing), file.dropped
 
 
 def read_scored(path: Path, malformed: str = "error", by: str = "dataset") -> tuple[pl.DataFrame, int]:
     """The rows of a file that are scored, with confidences as numbers, and how many are left out."""
-    if malformed not in MALFORMED_POLICIES:
-        unknown_name("policy for malformed confidences", malformed, list(MALFORMED_POLICIES))
-    frame, unscored = _read(path, by)
-    confidence = _confidence_column(frame["confidence"])
-    unread = confidence.is_null()
-    if malformed == "error" and unread.any():
-        _refuse_confidence(path, frame["confidence"], unread)
-    frame = frame.with_columns(confidence, boolean_column(path, frame, "correct"))
-    kept = frame.filter(~unread) if malformed == "drop" else frame
-    if kept.is_empty():
-        raise InputError(
-            f"{path}: no row has a readable confidence; write numbers in [0, 1] into that column"
-        )
-    return kept, unscored + frame.height - kept.height
+    file = ScoredFile(path, malformed, by)
+    return pl.concat(list(file)).drop(file.missing), file.dropped
 
 
-def _read(path: Path, by: str) -> tuple[pl.DataFrame, int]:
-    """The rows to score, and how many the verifier left unscored."""
-    frame = read_table(path)
-    require_columns(path, frame, ("confidence", "correct", *(() if by == "dataset" else (by,))))
-    if by != "dataset":
-        frame = frame.with_columns(text_column(path, frame, by).alias("dataset"))
-        frame = frame.drop("split", strict=False)
-    found = frame.height
-    if "grade" in frame.columns:  # verdicts: without a readable gold there is nothing to score
-        frame = frame.drop_nulls("correct")
-    if "dataset" in frame.columns and (frame["dataset"] == "").all():
-        frame = frame.drop("dataset")
-    # An empty confidence is malformed, which has its own policy; an empty cell elsewhere is a mistake.
-    for column in ("correct", "dataset", "question_id", "split"):
-        if column in frame.columns:
-            require_filled(path, frame, column)
-    return frame, found - frame.height
+@dataclass(slots=True)
+class _Fault:
+    """Rows with the same mistake: the first, what stands there, and how many there are."""
+
+    row: int
+    cell: object
+    rows: int
+
+
+class ScoredFile:
+    """The rows of a file that are scored, some at a time, with all of `KEYS`; whatever is wrong is told after the last.
+
+    Attributes
+    ----------
+    dropped : how many rows are left out: those that a policy drops, and verdicts without a readable gold.
+    missing : the columns of `KEYS` that the file does not have, or that name nothing; known after the last row.
+    """
+
+    def __init__(self, path: Path, malformed: str, by: str) -> None:
+        if malformed not in MALFORMED_POLICIES:
+            unknown_name("policy for malformed confidences", malformed, list(MALFORMED_POLICIES))
+        self.dropped = 0
+        self._path, self._malformed, self._by = path, malformed, by
+        # Datasets by another column have nothing to do with the file's splits.
+        self._columns = {"dataset": by, "question_id": "question_id"}
+        self._columns |= {"split": "split"} if by == "dataset" else {}
+        self._present: set[str] = set()
+        self._faults: dict[tuple[str, str], _Fault] = {}
+        self._read = self._kept = 0
+        self._named = False
+
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        required = ["confidence", "correct"] + ([] if self._by == "dataset" else [self._by])
+        wanted = dict.fromkeys([*required, "grade", *self._columns.values()])
+        for batch in batches(self._path, list(wanted), required):
+            self._present |= batch.present
+            rows = self._checked(batch.rows)
+            self._read += batch.rows.height
+            self._kept += rows.height
+            yield rows
+        self._refuse()
+
+    @property
+    def missing(self) -> list[str]:
+        absent = [key for key in KEYS if self._columns.get(key) not in self._present]
+        return absent if self._named or "dataset" in absent else ["dataset", *absent]
+
+    def _checked(self, raw: pl.DataFrame) -> pl.DataFrame:
+        confidence = _confidence_column(raw["confidence"])
+        correct = truth_column(self._path, raw, "correct")
+        names = {key: text_column(self._path, raw, name) for key, name in self._columns.items()}
+        rows = pl.DataFrame({"confidence": confidence, "correct": correct, "split": None, **names})
+        # Where correctness is empty nothing is scored: a verdict without a readable gold, or else a mistake.
+        empty = raw["correct"].is_null()
+        self._note("empty", raw["correct"], empty)
+        self._note("unread", raw["correct"], correct.is_null() & ~empty)
+        self._note("unread", raw["confidence"], confidence.is_null() & ~empty)
+        for name in self._columns.values():
+            self._note("empty", raw[name], raw[name].is_null() & ~empty)
+        self._named |= bool((names["dataset"] != "").any())
+        keep = correct.is_not_null() & (confidence.is_not_null() if self._malformed == "drop" else True)
+        kept = rows.filter(keep)
+        self.dropped += rows.height - kept.height
+        return kept.with_columns(pl.col("split").cast(pl.String))
+
+    def _note(self, mistake: str, cells: pl.Series, wrong: pl.Series) -> None:
+        if wrong.any():
+            row = row_of(wrong)
+            first = _Fault(self._read + row, cells[row - 1], 0)
+            self._faults.setdefault((mistake, cells.name), first).rows += int(wrong.sum())
+
+    def _refuse(self) -> None:
+        """Complain about what was wrong anywhere in the file, columns first."""
+        for column in ("correct", *self._columns.values()):
+            # Verdicts have a grade; without one for the gold there is nothing to score.
+            allowed = column == "correct" and "grade" in self._present
+            if column in self._present and not allowed and (fault := self._faults.get(("empty", column))):
+                refuse_empty(self._path, column, fault.row, fault.rows)
+        if self._malformed == "error" and (fault := self._faults.get(("unread", "confidence"))):
+            raise InputError(
+                f"{self._path}, row {fault.row}: confidence {shown(fault.cell)} is not a number in [0, 1];"
+                f" run with --malformed drop to skip such rows ({fault.rows} found)"
+            )
+        if fault := self._faults.get(("unread", "correct")):
+            refuse_word(self._path, "correct", fault.row, fault.cell, fault.rows)
+        if self._kept == 0:
+            raise InputError(
+                f"{self._path}: no row has a readable confidence; write numbers in [0, 1] into that column"
+            )
 
 
 def _confidence_column(raw: pl.Series) -> pl.Series:
-    """The column as floats in its own precision, null where it is not a number in [0, 1]."""
+    """The column as the decimals that it means, null where it is not a number in [0, 1]."""
     if raw.dtype == pl.String:
         raw = raw.set(~raw.str.contains(CONFIDENCE_TEXT), None).cast(pl.Float64)
     elif not raw.dtype.is_numeric():
         return pl.Series(raw.name, [None] * len(raw), dtype=pl.Float64)
     values = raw if raw.dtype.is_float() else raw.cast(pl.Float64)
-    return values.set(~values.is_between(0, 1), None)
-
-
-def _refuse_confidence(path: Path, raw: pl.Series, unread: pl.Series) -> None:
-    row = row_of(unread)
-    value = raw[row - 1]
-    # repr keeps terminal control sequences in a hostile file from reaching the terminal.
-    shown = repr("" if value is None else str(value)[:SHOWN_CHARACTERS])
-    raise InputError(
-        f"{path}, row {row}: confidence {shown} is not a number in [0, 1];"
-        f" run with --malformed drop to skip such rows ({unread.sum()} found)"
-    )
+    unread = ~values.is_between(0, 1).fill_null(False)
+    return pl.Series(raw.name, decimals(values.set(unread, 0).to_numpy())).set(unread, None)

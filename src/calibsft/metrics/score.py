@@ -4,21 +4,27 @@ A confidence that could not be read counts as 0 (`counted`), and the figures wit
 beside it (`excluded`). Does not read files (`files`), parse model responses or grade answers.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
 
 import polars as pl
 
 from calibsft.errors import InputError
-from calibsft.metrics.bootstrap import intervals as bounds
-from calibsft.metrics.evaluate import ECE_CONVENTION, METRICS, Metrics, evaluate
+from calibsft.metrics.calibration import expected_calibration_error
+from calibsft.metrics.compare import COMPARED, scored_intervals
+from calibsft.metrics.correlation import pearson, spearman
+from calibsft.metrics.counts import KEYS, Counts, Tally
+from calibsft.metrics.evaluate import ECE_CONVENTION, METRICS, checked_responses, metrics_of
+from calibsft.metrics.result import MEAN_OVER_DATASETS, Excluded, Means, Metrics, Scores
+from calibsft.metrics.table import ConfidenceTable, decimals
 from calibsft.tables import row_of
 
-MEAN_OVER_DATASETS = "mean over datasets"
 EXCLUDED_KEYS = ("brier", "ece", "auroc")
 
 
-def score_table(frame: pl.DataFrame, intervals: bool = False) -> dict[str, Metrics]:
+def score_table(
+    frame: pl.DataFrame, intervals: bool = False, interval_metrics: Sequence[str] = COMPARED
+) -> Scores:
     """Score responses pooled, per dataset and per split.
 
     Parameters
@@ -27,105 +33,132 @@ def score_table(frame: pl.DataFrame, intervals: bool = False) -> dict[str, Metri
         `question_id` and `split` (a dataset belongs to one split, "id" or "ood" in the paper).
     intervals : add `intervals` to every dictionary: per metric the ends of a 95 % interval by drawing questions, or
         None; needs `question_id`.
+    interval_metrics : which metrics get an interval.
 
     Returns
     -------
     `overall`: `evaluate` of all rows. `datasets`: the same per dataset. `splits`: plain means over the
     datasets of each split and, under "mean over datasets", of all; datasets whose AUROC is None are left
     out of its mean and `auroc_datasets` counts the others; `ece_pooled` is the ECE of the split's rows
-    taken together. Both are empty without a `dataset` column. Every dictionary has `malformed`, the share
+    taken together; `pearson` and `spearman` are between the datasets' mean confidences and accuracies, None
+    with fewer than three. Both are empty without a `dataset` column. Every dictionary has `malformed`, the share
     of null confidences, and where that is positive `excluded`: n, Brier, ECE and AUROC without them.
     """
-    overall = _measured(frame)
-    if "dataset" not in frame.columns:
-        found = {"overall": overall, "datasets": {}, "splits": {}}
-        return _with_intervals(found, frame, {}, {}) if intervals else found
-    parts = _parts(frame, "dataset")
-    datasets = {name: _measured(part) for name, part in parts.items()}
-    members = {MEAN_OVER_DATASETS: list(parts)}
-    splits = {MEAN_OVER_DATASETS: _mean_over(datasets.values(), overall["ece"])}
-    if "split" in frame.columns:
-        _require_one_split(parts)
-        for split, rows in _parts(frame, "split").items():
-            members[split] = [str(name) for name in rows["dataset"].unique().sort()]
-            splits[split] = _mean_over([datasets[name] for name in members[split]], _measured(rows)["ece"])
-    found = {"overall": overall, "datasets": datasets, "splits": splits}
-    return _with_intervals(found, frame, parts, members) if intervals else found
+    keys = [key for key in KEYS if key in frame.columns]
+    tally = Tally(keys, keep_rows=intervals)
+    tally.add(_checked(frame, keys))
+    return score_counts(tally.counts(), intervals, interval_metrics)
 
 
-def _with_intervals(
-    found: dict[str, Any], frame: pl.DataFrame, parts: dict[str, pl.DataFrame], members: dict[str, list[str]]
-) -> dict[str, Metrics]:
-    """`found` with intervals: of all rows, of every dataset, and of the means over datasets."""
-    if "question_id" not in frame.columns:
-        raise InputError("intervals are drawn by question: add a column 'question_id'")
-    from calibsft.metrics.compare import draws_of, mean_draws
-
-    together = frame.with_columns(question_id=_questions(frame))
-    found["overall"]["intervals"] = bounds(draws_of(together))
-    draws = {name: draws_of(part) for name, part in parts.items()}
-    for name, drawn in draws.items():
-        found["datasets"][name]["intervals"] = bounds(drawn)
-    for split, names in members.items():
-        found["splits"][split]["intervals"] = bounds(mean_draws({name: draws[name] for name in names}))
+def score_counts(
+    counts: Counts,
+    intervals: bool = False,
+    interval_metrics: Sequence[str] = COMPARED,
+    progress: bool = False,
+) -> Scores:
+    """The scores of counted responses, which must have kept their rows for `intervals`."""
+    values, questions = counts.values, counts.questions
+    found: Scores = {"overall": _measured(values, questions), "datasets": {}, "splits": {}}
+    members: dict[str, list[str]] = {}
+    if "dataset" in values.columns:
+        sums = {} if questions is None else _parts(questions, "dataset")
+        parts = _parts(values, "dataset")
+        found["datasets"] = {name: _measured(part, sums.get(name)) for name, part in parts.items()}
+        members = {MEAN_OVER_DATASETS: list(parts), **_members(values)}
+        for split, names in members.items():
+            pooled = expected_calibration_error(
+                ConfidenceTable.from_counts(pl.concat(parts[name] for name in names))
+            )
+            found["splits"][split] = _mean_over([found["datasets"][name] for name in names], pooled)
+    if intervals:
+        _add_intervals(found, counts, members, interval_metrics, progress)
     return found
 
 
-def _measured(frame: pl.DataFrame) -> Metrics:
+def _checked(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """What is counted of `frame`: confidences as decimals or null, correctness as booleans."""
+    for key in keys:
+        if key != "question_id" and frame[key].null_count():
+            raise InputError(
+                f"row {row_of(frame[key].is_null())}: '{key}' is empty; fill it or drop the column"
+            )
     confidence = frame["confidence"]
     if confidence.dtype == pl.Null:
         confidence = confidence.cast(pl.Float64)
-    questions = _questions(frame)
-    found = evaluate(confidence.fill_null(0), frame["correct"], questions)
-    unread = confidence.null_count()
-    found["malformed"] = unread / frame.height
-    if unread:
-        found["excluded"] = _excluded(frame.filter(confidence.is_not_null()))
-    return found
-
-
-def _excluded(readable: pl.DataFrame) -> Metrics:
-    if readable.is_empty():
-        return {"n": 0, **dict.fromkeys(EXCLUDED_KEYS)}
-    found = evaluate(readable["confidence"], readable["correct"])
-    return {key: found[key] for key in ("n", *EXCLUDED_KEYS)}
-
-
-def _questions(frame: pl.DataFrame) -> pl.Series | None:
-    # The same id in two datasets is two questions.
-    keys = [name for name in ("dataset", "question_id") if name in frame.columns]
-    return frame.select(pl.struct(keys))[:, 0] if "question_id" in keys else None
+    stated, right = checked_responses(confidence.fill_null(0), frame["correct"], None)
+    read = pl.Series(decimals(stated)).set(confidence.is_null(), None)
+    columns = {key: frame[key] for key in keys}
+    return pl.DataFrame({**columns, "confidence": read, "correct": pl.Series(right).cast(pl.Boolean)})
 
 
 def _parts(frame: pl.DataFrame, column: str) -> dict[str, pl.DataFrame]:
-    if frame[column].null_count():
-        raise InputError(
-            f"row {row_of(frame[column].is_null())}: '{column}' is empty; fill it or drop the column"
-        )
     parts = frame.partition_by(column, as_dict=True)
     return {str(name): part for (name,), part in sorted(parts.items())}
 
 
-def _require_one_split(parts: dict[str, pl.DataFrame]) -> None:
-    for name, part in parts.items():
-        splits = part["split"].unique().sort().to_list()
-        if len(splits) > 1:
+def _members(values: pl.DataFrame) -> dict[str, list[str]]:
+    """The datasets of each split; a dataset belongs to one."""
+    if "split" not in values.columns:
+        return {}
+    pairs = values.select("dataset", "split").unique().sort("dataset", "split")
+    for name, part in _parts(pairs, "dataset").items():
+        if part.height > 1:
             raise InputError(
-                f"dataset '{name}' is in the splits {' and '.join(map(str, splits))};"
+                f"dataset '{name}' is in the splits {' and '.join(map(str, part['split']))};"
                 " give the rows of each split their own dataset name"
             )
+    return {split: [str(name) for name in part["dataset"]] for split, part in _parts(pairs, "split").items()}
 
 
-def _mean_over(datasets: Iterable[Metrics], ece_pooled: float) -> Metrics:
-    parts = list(datasets)
-    found: Metrics = {
+def _add_intervals(
+    found: Scores,
+    counts: Counts,
+    members: Mapping[str, Sequence[str]],
+    metrics: Sequence[str],
+    progress: bool,
+) -> None:
+    """Add intervals: of all rows, of every dataset, and of the means over datasets."""
+    if counts.rows is None or counts.questions is None:
+        raise InputError("intervals are drawn by question: add a column 'question_id'")
+    drawn = scored_intervals(counts.rows, members, metrics, progress)
+    found["overall"]["intervals"] = drawn.overall
+    for name, part in found["datasets"].items():
+        part["intervals"] = drawn.datasets[name]
+    for split, mean in found["splits"].items():
+        mean["intervals"] = drawn.splits[split]
+
+
+def _measured(values: pl.DataFrame, questions: pl.DataFrame | None) -> Metrics:
+    found = metrics_of(ConfidenceTable.from_counts(values), questions)
+    readable = values.drop_nulls("confidence")
+    unread = found["n"] - int(readable["n"].sum())
+    found["malformed"] = unread / found["n"]
+    if unread:
+        found["excluded"] = _excluded(readable)
+    return found
+
+
+def _excluded(readable: pl.DataFrame) -> Excluded:
+    if readable.is_empty():
+        return {"n": 0, "brier": None, "ece": None, "auroc": None}
+    table = ConfidenceTable.from_counts(readable)
+    figures = {key: METRICS[key](table) for key in EXCLUDED_KEYS}
+    return cast(Excluded, {"n": table.responses, **figures})
+
+
+def _mean_over(datasets: Sequence[Metrics], ece_pooled: float) -> Means:
+    parts: Sequence[Mapping[str, Any]] = datasets
+    found: dict[str, Any] = {
         name: _mean(part[name] for part in parts) for name in (*METRICS, "cap_brier", "malformed")
     }
+    sides = [part["mean_confidence"] for part in datasets], [part["pass@1"] for part in datasets]
     found |= {
         "n": sum(part["n"] for part in parts),
         "datasets": len(parts),
         "auroc_datasets": sum(part["auroc"] is not None for part in parts),
         "ece_pooled": ece_pooled,
+        "pearson": pearson(*sides),
+        "spearman": spearman(*sides),
         "ece_convention": ECE_CONVENTION,
     }
     if any("excluded" in part for part in parts):
@@ -133,7 +166,7 @@ def _mean_over(datasets: Iterable[Metrics], ece_pooled: float) -> Metrics:
         readable = [part.get("excluded", part) for part in parts]
         found["excluded"] = {key: _mean(part[key] for part in readable) for key in EXCLUDED_KEYS}
         found["excluded"]["n"] = sum(part["n"] for part in readable)
-    return found
+    return cast(Means, found)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

@@ -39,6 +39,13 @@ class ConfidenceTable:
         n, k = (counts[name].to_numpy().astype(np.int64) for name in ("n", "k"))
         return cls(decimals(counts["value"].to_numpy()), n, k)
 
+    @classmethod
+    def from_counts(cls, values: pl.DataFrame) -> "ConfidenceTable":
+        """Add up how often, `n`, each `confidence` occurs with each `correct`; an unread confidence counts as 0."""
+        confidence, n = pl.col("confidence").fill_null(0), pl.col("n")
+        counts = values.group_by(confidence).agg(n.sum(), k=(n * pl.col("correct")).sum()).sort("confidence")
+        return cls(*(counts[name].to_numpy() for name in ("confidence", "n", "k")))
+
     @property
     def responses(self) -> int:
         """How many responses the table counts."""
@@ -54,5 +61,6 @@ def decimals(values: NDArray[Any]) -> FloatArray:
     """Confidences as the decimals that they were meant to be, in full precision."""
     # A float32 0.7 widens to 0.69999999, on the wrong side of a bin edge; its shortest decimal is what was meant.
     if values.dtype.kind == "f" and values.dtype.itemsize < 8:
-        values = values.astype(str)
-    return values.astype(np.float64)
+        distinct, places = np.unique(values, return_inverse=True)
+        return distinct.astype(str).astype(np.float64)[places]
+    return values.astype(np.float64, copy=False)

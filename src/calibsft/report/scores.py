@@ -2,22 +2,25 @@
 
 import csv
 import io
+from collections.abc import Mapping
 from typing import Any
 
+from calibsft.metrics.result import Differences, Scores
+
 COLUMNS = (
-    "n", "pass@1", "auroc", "brier", "ece", "pce", "cap_brier", "e_aurc", "rce", "rce_tie", "support", "top1", "top3",
-    "effective_support", "extreme_share", "malformed",
+    "n", "pass@1", "mean_confidence", "auroc", "brier", "ece", "pce", "cap_brier", "e_aurc", "rce", "rce_tie", "support",
+    "top1", "top3", "effective_support", "extreme_share", "malformed", "pearson", "spearman",
 )  # fmt: skip
 
 
-def score_rows(scores: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+def score_rows(scores: Scores) -> list[tuple[str, str, Mapping[str, Any]]]:
     """What is scored - all rows, a dataset, a mean over datasets - its name, and its metrics."""
-    rows = [("all", "", scores["overall"])]
+    rows: list[tuple[str, str, Mapping[str, Any]]] = [("all", "", scores["overall"])]
     rows += [("dataset", name, part) for name, part in scores["datasets"].items()]
     return rows + [("mean", name, part) for name, part in scores["splits"].items()]
 
 
-def csv_lines(scores: dict[str, Any]) -> list[str]:
+def csv_lines(scores: Scores) -> list[str]:
     """One line per scored part, with the ends of the intervals where there are any; empty for no value."""
     bounded = sorted(scores["overall"].get("intervals", {}))
     text = io.StringIO()
@@ -32,7 +35,7 @@ def csv_lines(scores: dict[str, Any]) -> list[str]:
     return text.getvalue().splitlines()
 
 
-def markdown_lines(scores: dict[str, Any]) -> list[str]:
+def markdown_lines(scores: Scores) -> list[str]:
     """A Markdown table with four digits, intervals in brackets."""
     lines = ["| | " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * len(COLUMNS)]
     for kind, name, part in score_rows(scores):
@@ -42,7 +45,17 @@ def markdown_lines(scores: dict[str, Any]) -> list[str]:
     return [*lines, "", f"ECE: {scores['overall']['ece_convention']}"]
 
 
-def difference_lines(against: dict[str, Any]) -> list[str]:
+def correlation_lines(scores: Scores) -> list[str]:
+    """Whether datasets with more confidence come out better, on one line; none where there are too few to tell."""
+    found = [
+        f"{split}: Pearson {part['pearson']:.4f}, Spearman {part['spearman']:.4f}"
+        for split, part in scores["splits"].items()
+        if part["pearson"] is not None
+    ]
+    return [f"mean confidence and accuracy by dataset, correlation: {'; '.join(found)}"] if found else []
+
+
+def difference_lines(against: Differences) -> list[str]:
     """Paired differences to the baseline, one line per metric, for all and by dataset."""
     parts = {"all questions": against["overall"], **against["datasets"]}
     left_out = f", {against['left_out']:,} answered by one of them left out" if against["left_out"] else ""
@@ -59,7 +72,7 @@ def difference_lines(against: dict[str, Any]) -> list[str]:
     return [*lines, f"intervals: {against['level']:.0%}, by drawing questions"]
 
 
-def _cell(part: dict[str, Any], column: str) -> str:
+def _cell(part: Mapping[str, Any], column: str) -> str:
     value = part.get(column)
     if value is None:
         return "–"

@@ -1,0 +1,97 @@
+"""Everything that scores need of a set of responses, counted: so many rows become a few numbers per value and question.
+
+A `Tally` takes the rows in any number of parts and in any order; what it counts is the same, to the last bit. Does not
+check its rows (`files` and `score` do) and computes no metric.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from calibsft.metrics.questions import question_sums
+
+KEYS = ("dataset", "split", "question_id")
+# Partial sums are added up when there are so many; until then they only lie there.
+PENDING_ROWS = 2_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counts:
+    """Counted responses.
+
+    Attributes
+    ----------
+    values : how often each (`dataset`, `split`, `confidence`, `correct`) occurs, as `n`; a null confidence could not be read.
+    questions : what each (`dataset`, `question_id`) adds up to, as `question_sums` has it; None without question ids.
+    rows : every response in a compact form; kept only for drawing questions.
+    """
+
+    values: pl.DataFrame
+    questions: pl.DataFrame | None
+    rows: pl.DataFrame | None
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Frames whose rows are added up where their keys are equal."""
+
+    keys: Sequence[str]
+    parts: list[pl.DataFrame] = field(default_factory=list)
+    pending: int = 0
+
+    def add(self, part: pl.DataFrame) -> None:
+        self.parts.append(part)
+        self.pending += part.height
+        if self.pending > max(PENDING_ROWS, self.parts[0].height):
+            self.total()
+
+    def total(self) -> pl.DataFrame:
+        sums = pl.concat([part.lazy() for part in self.parts]).group_by(self.keys).agg(pl.all().sum())
+        self.parts = [sums.collect(engine="streaming")]
+        self.pending = 0
+        return self.parts[0]
+
+
+class Tally:
+    """Counts rows as they come.
+
+    Parameters
+    ----------
+    keys
+        Which of `dataset`, `split` and `question_id` the rows have.
+    keep_rows
+        Whether to keep every row, in some 20 bytes.
+    """
+
+    def __init__(self, keys: Sequence[str], keep_rows: bool = False) -> None:
+        self._of_values = [key for key in keys if key != "question_id"] + ["confidence", "correct"]
+        self._of_questions = [key for key in keys if key != "split"]
+        self._values = _Sums(self._of_values)
+        self._questions = _Sums(self._of_questions) if "question_id" in keys else None
+        self._rows: list[pl.DataFrame] | None = [] if keep_rows else None
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Count `rows`: `confidence` as a float in [0, 1] or null, `correct` as a boolean, and the keys."""
+        if self._rows is not None:
+            rows = compact(rows)
+            self._rows.append(rows)
+        self._values.add(rows.group_by(self._of_values).agg(n=pl.len().cast(pl.Int64)))
+        if self._questions:
+            counted = rows.with_columns(pl.col("confidence").fill_null(0))
+            self._questions.add(question_sums(counted, self._of_questions))
+
+    def counts(self, without: Sequence[str] = ()) -> Counts:
+        """What was counted; the keys in `without` are left out, being the same in all rows."""
+        questions = None
+        if self._questions and "question_id" not in without:
+            questions = self._questions.total().drop(without, strict=False)
+        rows = None if self._rows is None else pl.concat(self._rows).drop(without, strict=False)
+        return Counts(self._values.total().drop(without, strict=False), questions, rows)
+
+
+def compact(rows: pl.DataFrame) -> pl.DataFrame:
+    """`rows` with a number in place of every name."""
+    names = [name for name in KEYS if name in rows.columns and rows[name].dtype != pl.Categorical]
+    coded = rows.with_columns(pl.col(names).cast(pl.String).cast(pl.Categorical))
+    return coded.select(*(name for name in KEYS if name in rows.columns), "confidence", "correct")
