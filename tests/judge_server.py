@@ -1,4 +1,4 @@
-"""A chat endpoint on loopback for tests of the judge: real sockets, chosen replies, and what it was sent."""
+"""An endpoint on loopback for tests of the judge and of estimators: real sockets, chosen replies, and what it was sent."""
 
 import json
 import threading
@@ -29,9 +29,10 @@ Answer = Callable[[dict[str, Any]], tuple[int, Any]]
 
 @dataclass
 class Server:
-    """A chat endpoint on loopback that keeps what it was sent."""
+    """An endpoint on loopback, of chats unless `path` says otherwise, that keeps what it was sent."""
 
     url: str = ""
+    path: str = "/v1/chat/completions"
     answer: Answer = lambda body: (200, "Yes")
     bodies: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
@@ -63,7 +64,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
                 found.bodies.append(body)
                 found.keys.append(self.headers["authorization"])
             status, reply = (404, "no such page")
-            if self.path == "/v1/chat/completions":
+            if self.path == found.path:
                 status, reply = found.answer(body)
             if status == 200 and (reply is None or isinstance(reply, str)):
                 reply = completion(reply)

@@ -1,12 +1,13 @@
-"""Evaluate a model on benchmarks: sample, verify, score, and the same under token budgets.
+"""Evaluate a model on benchmarks: sample, verify, score, and the same under token budgets and with other estimators.
 
 Uses the same rollouts and the same verifier as the training data. Leaves `rows.parquet`, one row per
 response, which every metric, figure and decision can be recomputed from; under `budgets/` the same for every
-budget, and `budgets.json` with the metrics of all.
+budget, and `budgets.json` with the metrics of all; `estimators/` and `estimators.json` for confidences that the
+model did not state itself.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,9 @@ import polars as pl
 
 from calibsft.artifacts import JUDGE_CACHE, shards, write_json, write_parquet
 from calibsft.benchmarks import get_benchmark
+from calibsft.cards import add_calibration
 from calibsft.errors import InputError
+from calibsft.estimators import Estimator, Evaluated, choose_estimators
 from calibsft.metrics import score_table
 from calibsft.recipe import EvalSettings, JudgeSettings
 from calibsft.responses.formats import Format
@@ -25,10 +28,12 @@ from calibsft.verify.verdicts import verify_folder
 
 if TYPE_CHECKING:
     from calibsft.rollouts.collect import Collector
+    from calibsft.rollouts.engine import NextTokens
 
 ROWS = "rows.parquet"
 METRICS = "metrics.json"
 BUDGETS = "budgets"
+ESTIMATES = "estimators.json"
 
 
 def evaluate_model(
@@ -46,10 +51,27 @@ def evaluate_model(
     from calibsft.rollouts.load import load_collector
 
     require_benchmarks(settings)
+    estimators = choose_estimators(settings.estimators, confidence_format)
     benchmarks = Benchmarks(settings)  # before the model, which takes longer to load
     collector = load_collector(model_name, confidence_format, settings, seed, device, dtype)
+    evaluated = _evaluated(collector, settings, model_name, folder, label)
+    for estimator in estimators:
+        estimator.check(evaluated)
     loaded = load_judge(judge, folder / JUDGE_CACHE, device, dtype)
-    return {"model": model_name, **evaluate_with(collector, settings, folder, label, benchmarks, loaded)}
+    facts = evaluate_with(collector, settings, folder, label, benchmarks, loaded)
+    if len(estimators) > 1:
+        _compare_estimators(estimators, evaluated)
+    add_calibration(model_name, confidence_format.name, read_metrics(folder), _sampled(settings))
+    return {"model": model_name, **facts}
+
+
+def _sampled(settings: EvalSettings) -> str:
+    """How responses were sampled, in a few words."""
+    samples = (
+        f"{settings.samples} responses" if settings.samples else "each benchmark's own number of responses"
+    )
+    part = f", the first {settings.limit} questions of each benchmark" if settings.limit else ""
+    return f"{samples} a question at temperature {settings.temperature:g}{part}"
 
 
 class Benchmarks:
@@ -87,7 +109,7 @@ def evaluate_with(
     benchmarks: Benchmarks,
     judge: Judge | None = None,
 ) -> dict[str, Any]:
-    """The same with a model and benchmarks that are loaded already."""
+    """The same with a model and benchmarks that are loaded already, and for stated confidences alone."""
     rollouts = folder / "rollouts"
     tokens = collector.collect(
         benchmarks.questions, benchmarks.samples, rollouts, settings.shard_questions, label
@@ -135,6 +157,31 @@ def _evaluate_budgets(
     write_json(folder / f"{BUDGETS}.json", results)
 
 
+def _evaluated(
+    collector: "Collector", settings: EvalSettings, model_name: str, folder: Path, label: str
+) -> Evaluated:
+    """What estimators work with; probabilities come from the served copy of the model where there is one."""
+    model: NextTokens = collector.engine
+    if settings.estimator_url is not None:
+        from calibsft.rollouts.endpoint import ServedModel
+
+        served_as = settings.estimator_model or model_name
+        model = ServedModel(settings.estimator_url, served_as, collector.tokenizer)
+    return Evaluated(folder, collector.format, label, collector.tokenizer, model)
+
+
+def _compare_estimators(estimators: Sequence[Estimator], evaluated: Evaluated) -> None:
+    """Rows and metrics of every estimator; those of the first, the verbalized one, are there already."""
+    rows = pl.read_parquet(evaluated.folder / ROWS)
+    first, *others = estimators
+    results = [{"estimator": first.name, **read_metrics(evaluated.folder)}]
+    for estimator in others:
+        estimates = estimator.estimate(evaluated, rows)
+        write_parquet(evaluated.estimates / f"{estimator.name}.parquet", estimates)
+        results.append({"estimator": estimator.name, **score_table(estimates.drop_nulls("correct"))})
+    write_json(evaluated.folder / ESTIMATES, results)
+
+
 def require_benchmarks(settings: EvalSettings) -> None:
     if not settings.benchmarks:
         raise InputError("no benchmark to evaluate on; name some in eval.benchmarks or with --benchmarks")
@@ -158,6 +205,14 @@ def read_metrics(folder: Path) -> dict[str, Any]:
 
 def read_budgets(folder: Path) -> list[dict[str, Any]]:
     """The metrics under every budget, in ascending order; empty where none was asked for."""
-    path = folder / f"{BUDGETS}.json"
-    budgets: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-    return budgets
+    return _read_list(folder / f"{BUDGETS}.json")
+
+
+def read_estimators(folder: Path) -> list[dict[str, Any]]:
+    """The metrics of every estimator, the verbalized one first; empty where no other was asked for."""
+    return _read_list(folder / ESTIMATES)
+
+
+def _read_list(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    return found

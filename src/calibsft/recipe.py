@@ -17,6 +17,7 @@ from calibsft.errors import InputError, unknown_name
 
 PLAYGROUND = "playground"
 CALIBSFT = "calibsft"
+VERBALIZED, TOKEN_PROBABILITY = "verbalized", "token-probability"
 
 S = TypeVar("S", bound="Settings")
 StopString = Annotated[str, Field(min_length=1)]
@@ -204,6 +205,32 @@ class EvalSettings(Settings):
     budgets: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (), description="tokens after which a response is cut and its answer and confidence are forced"
     )
+    estimators: tuple[str, ...] = Field(
+        (VERBALIZED,),
+        description="where confidence is taken from, side by side; the verbalized one always is",
+    )
+    estimator_url: str | None = Field(
+        None,
+        description="an OpenAI-compatible endpoint of the same model, asked for token probabilities; default: the loaded"
+        " model gives them",
+    )
+    estimator_model: str | None = Field(
+        None, min_length=1, description="the model's name at eval.estimator_url; default: the model's own"
+    )
+
+    @model_validator(mode="after")
+    def _estimators_go_together(self) -> Self:
+        if len(set(self.estimators)) < len(self.estimators):
+            raise ValueError("eval.estimators names an estimator twice")
+        if self.estimator_model and not self.estimator_url:
+            raise ValueError("eval.estimator_model means nothing without eval.estimator_url")
+        if self.estimator_url is not None:
+            if TOKEN_PROBABILITY not in self.estimators:
+                raise ValueError(
+                    f"eval.estimator_url means nothing without the estimator {TOKEN_PROBABILITY}"
+                )
+            _require_plain_address(self.estimator_url, "eval.estimator_url", "CALIBSFT_ESTIMATOR_API_KEY")
+        return self
 
     @model_validator(mode="after")
     def _budgets_lie_within(self) -> Self:
@@ -233,13 +260,17 @@ class JudgeSettings(Settings):
             return self
         if self.model is None:
             raise ValueError("judge.url needs judge.model, the name of the model to ask there")
-        # The recipe is copied into every run folder, so it must not hold a key.
-        if not re.fullmatch(r"https?://[^\s/@?#]+(?:/[^\s@?#]*)?", self.url):
-            raise ValueError(
-                "judge.url must be a plain address such as http://localhost:8000/v1, and a key must be in the"
-                " environment as CALIBSFT_JUDGE_API_KEY"
-            )
+        _require_plain_address(self.url, "judge.url", "CALIBSFT_JUDGE_API_KEY")
         return self
+
+
+def _require_plain_address(url: str, key: str, variable: str) -> None:
+    # The recipe is copied into every run folder, so it must not hold a key.
+    if not re.fullmatch(r"https?://[^\s/@?#]+(?:/[^\s@?#]*)?", url):
+        raise ValueError(
+            f"{key} must be a plain address such as http://localhost:8000/v1, and a key must be in the"
+            f" environment as {variable}"
+        )
 
 
 class Recipe(Settings):
@@ -329,7 +360,7 @@ def _problem(error: yaml.YAMLError) -> str:
 
 
 def _refuse_unknown_names(recipe: Recipe) -> None:
-    """Refuse a format, target, benchmark or method that does not exist now, not hours into the run."""
+    """Refuse a format, target, benchmark, method or estimator that does not exist now, not hours into the run."""
     from calibsft.benchmarks import get_benchmark
     from calibsft.responses.formats import get_format
     from calibsft.rl.fitting import require_fitting
@@ -354,6 +385,23 @@ def _refuse_unknown_names(recipe: Recipe) -> None:
             require_fitting(METHODS[step], recipe.rl_of(step))
         if step in METHODS and recipe.rl_of(step).eval_every and not recipe.eval.benchmarks:
             raise InputError("rl.eval_every needs benchmarks to evaluate on; name some in eval.benchmarks")
+    _refuse_unfit_estimators(recipe)
+
+
+def _refuse_unfit_estimators(recipe: Recipe) -> None:
+    """Refuse estimators that do not exist, or not for the format that a pipeline writes its confidence in."""
+    from calibsft.estimators import choose_estimators
+    from calibsft.pipeline.chain import other_format
+    from calibsft.responses.formats import get_format
+
+    for pipeline in recipe.pipelines:
+        written = get_format(other_format(recipe, pipeline) or recipe.format)
+        choose_estimators(recipe.eval.estimators, written)
+    if recipe.eval.estimator_model and any(recipe.pipelines):
+        raise InputError(
+            "eval.estimator_model is the name of one model and the run evaluates several; leave it out, so that the server"
+            " is asked for each by its own name, or evaluate them one by one with calibsft eval"
+        )
 
 
 def _merged(settings: dict[str, Any], differing: dict[str, Any]) -> dict[str, Any]:

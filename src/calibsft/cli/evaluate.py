@@ -1,7 +1,7 @@
 """`calibsft eval`: sample, verify and score a model on benchmarks."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +23,9 @@ from calibsft.cli.options import (
     perform,
     print_scores,
 )
+
+if TYPE_CHECKING:
+    from calibsft.recipe import EvalSettings, JudgeSettings
 
 
 def evaluate(
@@ -50,6 +53,24 @@ def evaluate(
             help="Token budgets, e.g. 1000,2000: responses are cut there, and answer and confidence forced.",
         ),
     ] = None,
+    estimators: Annotated[
+        str,
+        typer.Option(
+            "--estimators",
+            help="Where confidence is taken from, side by side, e.g. verbalized,token-probability,self-consistency.",
+        ),
+    ] = "verbalized",
+    estimator_url: Annotated[
+        str | None,
+        typer.Option(
+            "--estimator-url",
+            help="OpenAI-compatible endpoint that serves the same model and gives its token probabilities; without one"
+            " the loaded model does. The key comes from CALIBSFT_ESTIMATOR_API_KEY or OPENAI_API_KEY.",
+        ),
+    ] = None,
+    estimator_model: Annotated[
+        str | None, typer.Option("--estimator-model", help="The model's name there; default: --model.")
+    ] = None,
     max_rows: Annotated[int, typer.Option("--max-rows", help="Sequences decoded side by side.")] = 64,
     format: FormatName = "probability",
     judge: JudgeModel = None,
@@ -65,8 +86,8 @@ def evaluate(
     For example `calibsft eval --model M --benchmarks math-500,gsm8k --limit 20 --out eval`; everything is kept in --out, and
     a killed run goes on where it was.
     """
-    from calibsft.evaluation import evaluate_model, read_budgets, read_metrics
-    from calibsft.questions import benchmark_inputs
+    from calibsft.estimators import choose_estimators
+    from calibsft.evaluation import read_budgets, read_estimators, read_metrics
     from calibsft.recipe import EvalSettings, validated
     from calibsft.responses.formats import get_format
 
@@ -81,12 +102,40 @@ def evaluate(
         "stop": tuple(stop or ()),
         "max_rows": max_rows,
         "budgets": listed(budgets or ""),
+        "estimators": listed(estimators),
+        "estimator_url": estimator_url,
+        "estimator_model": estimator_model,
     }
     settings = validated(EvalSettings, data, "eval")
-    judging, confidence_format = judge_settings(judge, judge_url), get_format(format)
+    choose_estimators(settings.estimators, get_format(format))
+    perform_evaluation(
+        model, settings, judge_settings(judge, judge_url), format, seed, device, dtype, out, fresh, "eval"
+    )
+    others = {"budgets": read_budgets(out), "estimators": read_estimators(out)}
+    print_scores({**read_metrics(out), **others}, as_json)
+
+
+def perform_evaluation(
+    model: str,
+    settings: "EvalSettings",
+    judging: "JudgeSettings",
+    format_name: str,
+    seed: int,
+    device: str,
+    dtype: str,
+    out: Path,
+    fresh: bool,
+    label: str,
+) -> None:
+    """Leave an evaluation in `out`, unless it is there already; progress lines call it `label`."""
+    from calibsft.evaluation import evaluate_model
+    from calibsft.questions import benchmark_inputs
+    from calibsft.responses.formats import get_format
+
+    confidence_format = get_format(format_name)
     shaped = {
         "model": model,
-        "format": format,
+        "format": format_name,
         "seed": seed,
         "dtype": dtype,
         "eval": settings.model_dump(mode="json"),
@@ -95,10 +144,9 @@ def evaluate(
 
     def work(folder: Path) -> dict[str, Any]:
         facts = evaluate_model(
-            model, settings, judging, confidence_format, seed, folder, device, dtype, "eval"
+            model, settings, judging, confidence_format, seed, folder, device, dtype, label
         )
         return {"label": model, **facts}
 
     inputs = {**model_inputs(model), **benchmark_inputs(settings.benchmarks, settings.data_dir)}
     perform(out, "eval", shaped, inputs, work, fresh)
-    print_scores({**read_metrics(out), "budgets": read_budgets(out)}, as_json)

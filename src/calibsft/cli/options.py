@@ -94,9 +94,11 @@ def print_scores(scores: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(scores, indent=2))
         return
-    from calibsft.report.terminal import budget_lines, score_lines
+    from calibsft.report.terminal import budget_lines, estimator_lines, score_lines
 
     lines = score_lines(scores)
+    if scores.get("estimators"):
+        lines += ["", *estimator_lines(scores["estimators"])]
     if scores.get("budgets"):
         lines += ["", *budget_lines(scores["budgets"])]
     print("\n".join(printable(line) for line in lines))

@@ -80,6 +80,18 @@ def budget_lines(budgets: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def estimator_lines(estimators: list[dict[str, Any]]) -> list[str]:
+    """Pooled metrics with the confidence of every estimator, as aligned lines."""
+    columns = COLUMNS[:5]
+    width = max(len(part["estimator"]) for part in estimators)
+    lines = [f"{'estimator':<{width}} {'n':>9} " + " ".join(f"{title:>9}" for title, _ in columns)]
+    for part in estimators:
+        values = [part["overall"][key] for _, key in columns]
+        cells = " ".join(f"{'-' if value is None else f'{value:.4f}':>9}" for value in values)
+        lines.append(f"{part['estimator']:<{width}} {part['overall']['n']:>9,} {cells}")
+    return lines
+
+
 def score_lines(scores: dict[str, Any]) -> list[str]:
     """The metrics of `metrics.score_table` as aligned lines: pooled, then by dataset."""
     parts = {"all rows": scores["overall"], **scores["datasets"]}

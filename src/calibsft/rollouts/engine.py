@@ -48,7 +48,23 @@ class Completion:
     entropies: FloatArray
 
 
-class Engine(Protocol):
+class NextTokens(Protocol):
+    """Says how probable some tokens are as the next one."""
+
+    def next_logprobs(
+        self,
+        prompts: Sequence[tuple[int, ...]],
+        ids: Sequence[int],
+        on_done: Callable[[int], None] | None = None,
+    ) -> FloatArray:
+        """Log-probabilities in nats, at temperature 1, of each of `ids` after each prompt: (prompts, ids).
+
+        Minus infinity is a probability of 0, or one too small to be told. `on_done(prompts)` is told as they are done.
+        """
+        ...
+
+
+class Engine(NextTokens, Protocol):
     """Samples completions; `generate` returns one list per request, in order."""
 
     end_ids: tuple[int, ...]

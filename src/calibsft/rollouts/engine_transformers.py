@@ -5,9 +5,11 @@ batch when they finish; log-probabilities and entropies are taken from the logit
 question becomes a prompt is `prompts`. Does not do tensor parallelism or paged attention: that is vLLM's work.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
@@ -15,12 +17,14 @@ from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 from calibsft.models import context_length, require_end_token
 from calibsft.rollouts.attention import quick_single_tokens
 from calibsft.rollouts.cache import append_copies, make_roomy
-from calibsft.rollouts.engine import Completion, Request, Sampling
+from calibsft.rollouts.engine import Completion, FloatArray, Request, Sampling
 from calibsft.rollouts.sampler import draw, uniform
 from calibsft.rollouts.stopping import StopStrings
 
 # Below this share of live states the batch is compacted; copying the cache for every finished one costs more.
 COMPACT_BELOW = 0.8
+# Tokens, padding included, of whole sequences that go through the model at once: some gigabytes with a model of 8B.
+PASS_TOKENS = 32_768
 
 
 @dataclass(slots=True)
@@ -67,6 +71,31 @@ class TransformersEngine:
                 on_done(len(completions), sum(len(completion.token_ids) for _, completion in completions))
         return [[completion for completion in row if completion is not None] for row in results]
 
+    @torch.inference_mode()
+    def next_logprobs(
+        self,
+        prompts: Sequence[tuple[int, ...]],
+        ids: Sequence[int],
+        on_done: Callable[[int], None] | None = None,
+    ) -> FloatArray:
+        """One pass over every distinct prompt; see `NextTokens`."""
+        copies = Counter(prompts)
+        found: dict[tuple[int, ...], FloatArray] = {}
+        for batch in _passes(copies, self.max_rows):
+            ids_B_T, mask_B_T, positions_B_T = _left_padded(batch, self.end_ids[0], self.model.device)
+            output = self.model(
+                input_ids=ids_B_T,
+                attention_mask=mask_B_T,
+                position_ids=positions_B_T,
+                use_cache=False,
+                logits_to_keep=1,
+            )
+            logprobs_B_V: Tensor = output.logits[:, -1].float().log_softmax(-1)
+            found |= zip(batch, logprobs_B_V[:, list(ids)].cpu().numpy(), strict=True)
+            if on_done:
+                on_done(sum(copies[prompt] for prompt in batch))
+        return np.array([found[prompt] for prompt in prompts], dtype=np.float32).reshape(-1, len(ids))
+
 
 def end_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
     """Every id that ends a response: the tokenizer's, and those that the model's generation config names."""
@@ -74,6 +103,30 @@ def end_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) ->
     named = model.generation_config.eos_token_id if model.generation_config else None
     ids = {tokenizer.eos_token_id, *(named if isinstance(named, list) else [named])} - {None}
     return tuple(sorted(ids))
+
+
+def _passes(prompts: Iterable[tuple[int, ...]], max_rows: int) -> Iterator[list[tuple[int, ...]]]:
+    """Prompts of similar length together, as many as `max_rows` and `PASS_TOKENS` allow, one at least."""
+    batch: list[tuple[int, ...]] = []
+    for prompt in sorted(prompts, key=len):
+        if batch and (len(batch) == max_rows or (len(batch) + 1) * len(prompt) > PASS_TOKENS):
+            yield batch
+            batch = []
+        batch.append(prompt)
+    if batch:
+        yield batch
+
+
+def _left_padded(
+    prompts: Sequence[tuple[int, ...]], pad: int, device: torch.device
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Ids, mask and positions of prompts that end in the same column; no mask where there is nothing to hide."""
+    widths = [len(prompt) for prompt in prompts]
+    width = max(widths)
+    ids = [[pad] * (width - len(prompt)) + list(prompt) for prompt in prompts]
+    mask_S_T = torch.tensor([[0] * (width - n) + [1] * n for n in widths], device=device)
+    positions_S_T = (mask_S_T.cumsum(-1) - 1).clamp(min=0)
+    return torch.tensor(ids, device=device), mask_S_T if min(widths) < width else None, positions_S_T
 
 
 def _batches(requests: Sequence[Request], max_rows: int) -> list[list[tuple[int, range]]]:
@@ -150,24 +203,19 @@ class _Decoding:
 
     def _prefill(self) -> Tensor:
         """Run every prompt once, left-padded."""
-        widths = [len(request.prompt_ids) for request in self.requests]
-        width = max(widths)
-        pad = self.engine.end_ids[0]
-        ids = [[pad] * (width - n) + list(r.prompt_ids) for r, n in zip(self.requests, widths, strict=True)]
-        mask_S_T = torch.tensor([[0] * (width - n) + [1] * n for n in widths], device=self.device)
-        positions_S_T = (mask_S_T.cumsum(-1) - 1).clamp(min=0)
-        self.mask_S_T = mask_S_T if min(widths) < width else None
+        prompts = [request.prompt_ids for request in self.requests]
+        ids_S_T, self.mask_S_T, positions_S_T = _left_padded(prompts, self.engine.end_ids[0], self.device)
         self.positions_S = positions_S_T[:, -1]
         self.cache = DynamicCache(config=self.engine.model.config)
         output = self.engine.model(
-            input_ids=torch.tensor(ids, device=self.device),
+            input_ids=ids_S_T,
             attention_mask=self.mask_S_T,
             position_ids=positions_S_T,
             past_key_values=self.cache,
             use_cache=True,
             logits_to_keep=1,
         )
-        make_roomy(self.cache, len(self.rows), width + min(self.sampling.max_new_tokens, 256))
+        make_roomy(self.cache, len(self.rows), ids_S_T.shape[1] + min(self.sampling.max_new_tokens, 256))
         logits_S_V: Tensor = output.logits[:, -1].float()
         return logits_S_V
 

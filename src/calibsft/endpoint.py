@@ -1,0 +1,218 @@
+"""An OpenAI-compatible server: the connection, requests side by side, and what to tell when it fails.
+
+The key comes from the environment and goes to the server alone: no error repeats it, nor what a server says when it
+refuses it. Retries are the client's own. Knows neither what is asked nor how a reply is read, and starts no server.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from calibsft.errors import InputError
+from calibsft.text import printable
+
+if TYPE_CHECKING:
+    from openai import APIError, OpenAI
+
+COMMON_KEY = "OPENAI_API_KEY"
+NO_KEY = "none"
+MAX_QUOTE = 200
+PIECE = 6
+
+R = TypeVar("R")
+Way = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What an endpoint is for, in the words in which its problems are told.
+
+    Attributes
+    ----------
+    who, gives
+        For example "the judge" and "chat completions".
+    key
+        The environment variable that holds its key; `OPENAI_API_KEY` where that one is not set.
+    url, model
+        The settings that name them.
+    when_slow, when_busy, when_refused
+        What to do about a server that is silent, wants fewer requests, or refuses what it is asked.
+    """
+
+    who: str
+    gives: str
+    key: str
+    url: str
+    model: str
+    when_slow: str
+    when_busy: str
+    when_refused: str
+
+
+class Endpoint:
+    """One served model.
+
+    Parameters
+    ----------
+    url
+        Where the API begins, usually ending in /v1.
+    model
+        The model's name there.
+    ways
+        Ways to ask the same, the best first; servers refuse fields that they do not know, and the first way that is
+        not refused is kept.
+    concurrency
+        Requests under way at the same time.
+    timeout
+        Seconds that one request may take.
+    retries
+        How often a request is repeated, with growing pauses, when the server is busy, fails or is silent.
+    """
+
+    def __init__(
+        self,
+        role: Role,
+        url: str,
+        model: str,
+        ways: Sequence[Way],
+        concurrency: int,
+        timeout: float,
+        retries: int,
+    ) -> None:
+        self.model = model
+        self._role, self._url, self._ways = role, url, tuple(ways)
+        self._concurrency, self._timeout, self._retries = concurrency, timeout, retries
+        self._way: Way | None = None
+
+    def ask_all(
+        self, sizes: Sequence[int], ask: Callable[[int], R], on_reply: Callable[[int, R], None]
+    ) -> None:
+        """Call `ask(i)` for every request, several at a time, and `on_reply(i, reply)` in this thread.
+
+        Where one fails, what waits is not asked any more and the failure is raised after the replies that did come were
+        passed on.
+        """
+        # The shortest goes alone: if even that one is refused, the server is wrong and not the request.
+        first, *others = sorted(range(len(sizes)), key=sizes.__getitem__)
+        on_reply(first, ask(first))
+        failure: BaseException | None = None
+        with ThreadPoolExecutor(self._concurrency) as pool:
+            futures = {pool.submit(ask, i): i for i in others}
+            try:
+                for future in as_completed(futures):
+                    if future.cancelled():
+                        continue
+                    if (error := future.exception()) is None:
+                        on_reply(futures[future], future.result())
+                    else:
+                        failure = failure or error
+                        _cancel(futures)
+            finally:
+                _cancel(futures)  # or leaving the pool would ask all the rest first
+        if failure is not None:
+            raise failure
+
+    def choice(self, create: Callable[["OpenAI", Way], Any]) -> Any:
+        """The first choice of a reply, None if the server refuses this one request.
+
+        `create` makes the request with the client in one of the ways. What is in the choice is up to the server.
+        """
+        from openai import APIError, BadRequestError, UnprocessableEntityError
+
+        refusal: APIError | None = None
+        for way in self._ways if self._way is None else (self._way,):
+            try:
+                found = self._first_choice(create, way)
+            except (BadRequestError, UnprocessableEntityError) as error:
+                refusal = error
+                continue
+            except APIError as error:
+                # From None: a server may repeat the key in what it sends.
+                raise self._problem(error) from None
+            self._way = way
+            return found
+        assert refusal is not None
+        if self._way is None and refusal.code != "content_filter":
+            raise self._problem(refusal) from None
+        return None
+
+    def _first_choice(self, create: Callable[["OpenAI", Way], Any], way: Way) -> Any:
+        client = self._client
+        try:
+            choices = getattr(create(client, way), "choices", None)
+        except ValueError as error:  # not JSON at all
+            raise self.wrong_reply() from error
+        if not isinstance(choices, list) or not choices:
+            raise self.wrong_reply()
+        return choices[0]
+
+    def wrong_reply(self) -> InputError:
+        """The problem of a server that answers with something else."""
+        role = self._role
+        return InputError(
+            f"{self._url} does not reply with {role.gives}; correct {role.url}, which usually ends in /v1"
+        )
+
+    @cached_property
+    def _key(self) -> str:
+        names = (self._role.key, COMMON_KEY)
+        name = next((name for name in names if os.environ.get(name, "").strip()), None)
+        key = os.environ[name].strip() if name else NO_KEY
+        if not (key.isascii() and key.isprintable()):
+            raise InputError(f"the key in {name} holds characters that no key has; set that variable anew")
+        return key
+
+    @cached_property
+    def _client(self) -> "OpenAI":
+        from openai import OpenAI
+
+        return OpenAI(base_url=self._url, api_key=self._key, timeout=self._timeout, max_retries=self._retries)
+
+    def _problem(self, error: "APIError") -> InputError:
+        from openai import APIStatusError, APITimeoutError
+
+        role = self._role
+        server = f"{role.who} at {self._url}"
+        if isinstance(error, APITimeoutError):
+            return InputError(
+                f"{server} took more than {self._timeout:g} seconds, {self._retries + 1} times in a row;"
+                f" {role.when_slow}"
+            )
+        if not isinstance(error, APIStatusError):
+            return InputError(f"{server} cannot be reached; start its server or correct {role.url}")
+        status, said = error.status_code, f"({error.status_code}{self._quote(error)})"
+        if status in (401, 403):
+            return InputError(f"{server} refuses the API key ({status}); set the right one in {role.key}")
+        if status == 404:
+            return InputError(
+                f"{server} has no {role.gives} of a model '{self.model}' {said}; correct {role.model}, or {role.url},"
+                " which usually ends in /v1"
+            )
+        if status == 429:
+            return InputError(f"{server} wants fewer requests {said}; {role.when_busy}")
+        if status >= 500:
+            return InputError(f"{server} fails {said}; see to that server and run again")
+        return InputError(f"{server} refuses what it is asked {said}; {role.when_refused}")
+
+    def _quote(self, error: "APIError") -> str:
+        """What the server says of a refusal, unless it repeats any part of the key."""
+        body = error.body
+        text = body.get("message") or body.get("detail") if isinstance(body, dict) else body
+        if not isinstance(text, str) or not text.strip():
+            return ""
+        text = " ".join(printable(text).split())
+        return "" if self._key != NO_KEY and _shows(self._key, text) else f": {text}"[:MAX_QUOTE]
+
+
+def _cancel(futures: dict[Future[R], int]) -> None:
+    for future in futures:
+        future.cancel()
+
+
+def _shows(key: str, text: str) -> bool:
+    """Whether a piece of the key stands in the text, forwards or backwards."""
+    pieces = (side[i : i + PIECE] for side in (key, key[::-1]) for i in range(max(1, len(key) - PIECE + 1)))
+    return any(piece in text for piece in pieces)

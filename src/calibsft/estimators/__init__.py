@@ -1,0 +1,37 @@
+"""Where a confidence comes from: what the model says, how probable that was, or how often it agrees with itself.
+
+An estimator turns the verified responses of one evaluation into rows that `metrics.score_table` scores, so that
+estimators stand side by side. One file each, listed in `ESTIMATORS`. Does not sample and does not score.
+"""
+
+from collections.abc import Sequence
+
+from calibsft.errors import InputError, unknown_name
+from calibsft.estimators.estimator import Estimator, Evaluated
+from calibsft.estimators.self_consistency import SELF_CONSISTENCY
+from calibsft.estimators.token_probability import TOKEN_PROBABILITY
+from calibsft.estimators.verbalized import VERBALIZED
+from calibsft.responses.formats import Format
+
+__all__ = ["ESTIMATORS", "Estimator", "Evaluated", "choose_estimators"]
+
+ESTIMATORS: dict[str, Estimator] = {
+    estimator.name: estimator for estimator in (VERBALIZED, TOKEN_PROBABILITY, SELF_CONSISTENCY)
+}
+
+
+def choose_estimators(names: Sequence[str], confidence_format: Format) -> list[Estimator]:
+    """The estimators called `names` after the verbalized one, which is always there; unfit ones are refused."""
+    for name in names:
+        if name not in ESTIMATORS:
+            unknown_name("estimator", name, list(ESTIMATORS))
+        _require_format(ESTIMATORS[name], confidence_format)
+    return [ESTIMATORS[name] for name in dict.fromkeys((VERBALIZED.name, *names))]
+
+
+def _require_format(estimator: Estimator, confidence_format: Format) -> None:
+    if estimator.formats and confidence_format.name not in estimator.formats:
+        raise InputError(
+            f"the estimator {estimator.name} is defined for the {' and '.join(estimator.formats)} formats, not for"
+            f" '{confidence_format.name}'; leave it out for models that write their confidence so"
+        )

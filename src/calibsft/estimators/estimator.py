@@ -1,0 +1,73 @@
+"""What an estimator is: a name, and a function from an evaluation to rows of confidence and correctness.
+
+Does not know any estimator by name: they are listed in `calibsft.estimators.ESTIMATORS`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from calibsft.responses.formats import Format
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+    from calibsft.rollouts.engine import NextTokens
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """An evaluation and its model.
+
+    Attributes
+    ----------
+    folder
+        The evaluation's; `rollouts` in it holds the responses with their tokens, and the questions.
+    format, label
+        How confidence is written there, and how progress calls the evaluation.
+    model
+        Who is asked for probabilities: the loaded model, or a served copy of it.
+    """
+
+    folder: Path
+    format: Format
+    label: str
+    tokenizer: "PreTrainedTokenizerBase"
+    model: "NextTokens"
+
+    @property
+    def rollouts(self) -> Path:
+        return self.folder / "rollouts"
+
+    @property
+    def estimates(self) -> Path:
+        """Where estimators leave what they found."""
+        return self.folder / "estimators"
+
+
+def _nothing_to_check(evaluated: Evaluated) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Estimator:
+    """One source of confidence.
+
+    Attributes
+    ----------
+    estimate
+        From the evaluation and its rows, one per response, to a table of dataset, split, question_id, `confidence` in
+        [0, 1] or null where there is none, and `correct`, null where that is not known.
+    check
+        Refuses an evaluation that it cannot do, before anything is sampled.
+    formats
+        The confidence formats that it is defined for; empty for all.
+    """
+
+    name: str
+    estimate: Callable[[Evaluated, pl.DataFrame], pl.DataFrame]
+    check: Callable[[Evaluated], None] = _nothing_to_check
+    formats: tuple[str, ...] = ()

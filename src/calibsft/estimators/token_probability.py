@@ -1,0 +1,176 @@
+"""Token probability: how probable each first digit was after `<confidence>0.`.
+
+The ten digit tokens are weighed against each other alone, and every digit stands for the middle of its tenth:
+c = Σ P(d)(d/10 + 0.05), which lies between 0.05 and 0.95. The tokens before are those that were sampled; where the
+response states 1.00 the `0.` is put in its place. A malformed response has no such confidence. Does not sample.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from calibsft.artifacts import QUESTIONS, shards, write_parquet
+from calibsft.errors import InputError
+from calibsft.estimators.estimator import Estimator, Evaluated
+from calibsft.progress import Progress
+from calibsft.responses.formats import Format
+from calibsft.responses.parse import parse, replace_confidence
+from calibsft.responses.spans import TokenOffsets, decode
+from calibsft.tables import KEYS
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+DIGITS = tuple("0123456789")
+MIDDLES = (2 * np.arange(10) + 1) / 20
+# What takes the place of the stated value; which one it is does not matter to the tokens before its decimals.
+ZERO = "0.00"
+# The shortest response; without spaces, which not every tokenizer has.
+SHORTEST = "<think></think><answer>1</answer><confidence>{}</confidence>"
+DIGIT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "dataset": pl.String,
+    "question_id": pl.String,
+    "sample": pl.Int32,
+    "confidence": pl.Float64,
+    "probabilities": pl.List(pl.Float64),
+}
+
+
+def expected_value(logprobs_N_D: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Confidences (N,) and digit probabilities (N, 10); nan where no digit has any probability.
+
+    Parameters
+    ----------
+    logprobs_N_D
+        Log-probabilities of the digits 0 to 9 among all tokens, minus infinity for 0.
+    """
+    logprobs_N_D = logprobs_N_D.astype(np.float64)
+    highest_N = logprobs_N_D.max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):  # minus infinity less itself, where no digit is known
+        weights_N_D = np.exp(logprobs_N_D - highest_N)
+    probabilities_N_D = weights_N_D / weights_N_D.sum(axis=1, keepdims=True)
+    return (probabilities_N_D @ MIDDLES).clip(MIDDLES[0], MIDDLES[-1]), probabilities_N_D
+
+
+class DigitContexts:
+    """Finds the tokens before a confidence's first decimal, for one tokenizer.
+
+    Raises `InputError` where the tokenizer does not write that digit as a token of its own.
+    """
+
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", confidence_format: Format) -> None:
+        from calibsft.sft.encode import Encoder
+
+        self._tokenizer, self._format = tokenizer, confidence_format
+        self._encoder = Encoder(tokenizer, confidence_format)
+        self._pieces: dict[int, str] = {}
+        values = [word for word in confidence_format.words if word.startswith("0.")]
+        found = {(value[2], *self._split(SHORTEST.format(value), None)) for value in values}
+        self.ids = tuple(id for _, _, id in sorted(found))
+        # One way to come to the decimals, and one token for each first one, whatever the second one is.
+        if len({before for _, before, _ in found}) > 1 or len(found) > len(set(self.ids)):
+            raise self._no_digits()
+
+    def context(self, prompt: tuple[int, ...], text: str, sampled: Sequence[int] | None) -> tuple[int, ...]:
+        """The tokens of prompt and response up to the first decimal of its confidence.
+
+        Parameters
+        ----------
+        text
+            A well-formed response.
+        sampled
+            The ids that were sampled for it, None to encode it anew.
+        """
+        replaced = replace_confidence(text, parse(text, self._format), ZERO)
+        before, digit = self._split(replaced, sampled)
+        if digit != self.ids[0]:
+            raise self._no_digits()
+        return prompt + before
+
+    def _split(self, text: str, sampled: Sequence[int] | None) -> tuple[tuple[int, ...], int]:
+        """The ids of a response before the first decimal of its confidence, and that of the decimal."""
+        span = parse(text, self._format).value_span
+        assert span is not None
+        *ids, _ = self._encoder.encode((), text, sampled, correct=False).response
+        at = TokenOffsets(self._tokenizer, ids, self._pieces).token_at(span[0] + 2)
+        digit = text[span[0] + 2]
+        if (
+            decode(self._tokenizer, ids[:at]) != text[: span[0] + 2]
+            or decode(self._tokenizer, [ids[at]]) != digit
+        ):
+            raise self._no_digits()
+        return tuple(ids[:at]), ids[at]
+
+    def _no_digits(self) -> InputError:
+        return InputError(
+            "token-probability needs a tokenizer that writes each digit of a confidence as a token of its own, and that"
+            " of this model joins several characters; use the estimators verbalized and self-consistency"
+        )
+
+
+def check(evaluated: Evaluated) -> None:
+    """Refuse a tokenizer that joins digits, and a server that gives no probabilities, before anything is sampled."""
+    contexts = DigitContexts(evaluated.tokenizer, evaluated.format)
+    asked = _prompts(evaluated)("1+1=")
+    evaluated.model.next_logprobs([contexts.context(asked, SHORTEST.format(ZERO), None)], contexts.ids)
+
+
+def estimate(evaluated: Evaluated, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the evaluation with this confidence instead of the stated one."""
+    folder, found = evaluated.estimates / "digits", shards(evaluated.rollouts)
+    wanted = rows.filter("well_formed").select(KEYS)
+    missing = [shard for shard in found if not (folder / shard.name).is_file()]
+    done = len(wanted) - sum(
+        len(pl.read_parquet(shard, columns=list(KEYS)).join(wanted, on=KEYS)) for shard in missing
+    )
+    contexts = DigitContexts(evaluated.tokenizer, evaluated.format)
+    with Progress(f"{evaluated.label}, token probability", len(wanted), "responses", done) as progress:
+        for shard in missing:
+            responses = pl.read_parquet(shard).join(wanted, on=KEYS, how="semi", maintain_order="left")
+            write_parquet(folder / shard.name, _digits(evaluated, contexts, responses, progress.advance))
+    digits = pl.concat([pl.read_parquet(folder / shard.name) for shard in found])
+    kept = rows.select("split", *KEYS, "correct")
+    return kept.join(digits.drop("probabilities"), on=KEYS, how="left", maintain_order="left")
+
+
+def _digits(
+    evaluated: Evaluated,
+    contexts: DigitContexts,
+    responses: pl.DataFrame,
+    on_done: Callable[[int], None],
+) -> pl.DataFrame:
+    """Confidence and digit probabilities of some responses."""
+    questions = pl.read_parquet(
+        evaluated.rollouts / QUESTIONS, columns=["dataset", "question_id", "question"]
+    )
+    asked = responses.join(questions, on=("dataset", "question_id"), how="left", maintain_order="left")
+    prompt = _prompts(evaluated)
+    texts = asked.select("question", "response", "token_ids").iter_rows()
+    before = [contexts.context(prompt(question), text, ids) for question, text, ids in texts]
+    confidence, probabilities = expected_value(
+        evaluated.model.next_logprobs(before, contexts.ids, on_done).reshape(-1, len(DIGITS))
+    )
+    known = ~np.isnan(confidence)
+    columns = {name: asked[name] for name in KEYS} | {
+        "confidence": [c if is_known else None for c, is_known in zip(confidence, known, strict=True)],
+        "probabilities": [
+            p.tolist() if is_known else None for p, is_known in zip(probabilities, known, strict=True)
+        ],
+    }
+    return pl.DataFrame(columns, schema=DIGIT_SCHEMA)
+
+
+def _prompts(evaluated: Evaluated) -> Callable[[str], tuple[int, ...]]:
+    """How a question becomes a prompt, each once."""
+    from calibsft.rollouts.prompts import prompt_ids
+
+    return cache(lambda question: prompt_ids(evaluated.tokenizer, question, evaluated.format))
+
+
+TOKEN_PROBABILITY = Estimator(
+    "token-probability", estimate, check, formats=("probability", "probability-0.05")
+)
