@@ -1,16 +1,19 @@
 """Proposition 3: the mixed target has the right mean, a smaller variance, a margin, and the same optimum.
 
-Exactly, by summing over all 2^n outcomes of a question's rollouts with rational probabilities; and by simulation
-at the paper's n = 50. Each simulation carries a formula that is wrong, to show that the test could fail.
+Exactly, by summing over all 2^n outcomes of a question's rollouts with rational probabilities; for any number of
+rollouts, chance, mix and scoring loss, with the outcomes counted; and by simulation at the paper's n = 50. Each
+simulation carries a formula that is wrong, to show that the test could fail.
 """
 
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import product
-from math import isclose, log, sqrt
+from math import comb, isclose, log, sqrt
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from calibsft.targets.calibsft import mixed_target
@@ -86,6 +89,84 @@ def test_the_expected_log_loss_is_that_of_the_bare_outcome(n: int, p: Fraction, 
 def test_the_papers_figures_at_fifty_rollouts() -> None:
     assert expected_margin(50, Fraction(1, 2)) == Fraction(51, 100)
     assert variance_factor(50, Fraction(1, 2)) == Fraction(265, 1000)
+
+
+rollouts = st.integers(1, 60)
+inside = st.fractions(Fraction(1, 50), Fraction(49, 50), max_denominator=50)
+mixes = st.fractions(0, 1, max_denominator=20)
+
+
+def counted_outcomes(n: int, p: Fraction, mix: Fraction) -> Iterator[tuple[Fraction, bool, Fraction]]:
+    """`outcomes` for any n: the other n - 1 responses enter by how many of them are right."""
+    for others in range(n):
+        weight = comb(n - 1, others) * p**others * (1 - p) ** (n - 1 - others)
+        for right, chance in ((True, p), (False, 1 - p)):
+            yield weight * chance, right, mixed_target(Fraction(others + right, n), right, mix)
+
+
+@given(rollouts, inside, mixes)
+@settings(deadline=None)
+def test_mean_variance_and_margin_hold_for_any_number_of_rollouts(n: int, p: Fraction, mix: Fraction) -> None:
+    found = list(counted_outcomes(n, p, mix))
+    assert sum(weight for weight, _, _ in found) == 1
+    assert sum(weight * target for weight, _, target in found) == p
+    variance = sum(weight * (target - p) ** 2 for weight, _, target in found)
+    assert variance == p * (1 - p) * variance_factor(n, mix)
+    right = sum(weight * target for weight, z, target in found if z) / p
+    wrong = sum(weight * target for weight, z, target in found if not z) / (1 - p)
+    assert right - wrong == expected_margin(n, mix)
+
+
+@given(rollouts, inside, mixes, st.fractions(), st.fractions())
+@settings(deadline=None)
+def test_any_scoring_loss_has_the_expectation_that_it_has_on_the_bare_outcome(
+    n: int, p: Fraction, mix: Fraction, at_right: Fraction, at_wrong: Fraction
+) -> None:
+    """A loss at one prediction is any two numbers, one for right and one for wrong, and in between on a line."""
+    found = counted_outcomes(n, p, mix)
+    on_target = sum(weight * (t * at_right + (1 - t) * at_wrong) for weight, _, t in found)
+    assert on_target == p * at_right + (1 - p) * at_wrong
+
+
+LOSSES = {
+    "brier": lambda c: ((1 - c) ** 2, c**2),
+    "log": lambda c: (-log(c), -log(1 - c)),
+    "spherical": lambda c: (-c / sqrt(c**2 + (1 - c) ** 2), -(1 - c) / sqrt(c**2 + (1 - c) ** 2)),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@given(rollouts, inside, mixes, st.floats(0.001, 0.999))
+@settings(deadline=None)
+def test_no_other_prediction_has_as_small_an_expected_loss_as_the_success_probability(
+    name: str, n: int, p: Fraction, mix: Fraction, stated: float
+) -> None:
+    found = [(float(weight), float(t)) for weight, _, t in counted_outcomes(n, p, mix)]
+
+    def expected(prediction: float) -> float:
+        at_right, at_wrong = LOSSES[name](prediction)
+        return sum(weight * (t * at_right + (1 - t) * at_wrong) for weight, t in found)
+
+    if abs(stated - float(p)) > 0.001:
+        assert expected(stated) > expected(float(p))
+
+
+@given(rollouts.filter(lambda n: n > 1), mixes, st.data())
+def test_within_a_group_right_and_wrong_targets_are_one_less_the_mix_apart(
+    n: int, mix: Fraction, data: st.DataObject
+) -> None:
+    rate = Fraction(data.draw(st.integers(1, n - 1)), n)
+    assert mixed_target(rate, True, mix) - mixed_target(rate, False, mix) == 1 - mix
+
+
+@pytest.mark.parametrize("p", CHANCES)
+def test_the_papers_figures_are_those_of_the_targets_themselves(p: Fraction) -> None:
+    found = list(counted_outcomes(50, p, Fraction(1, 2)))
+    variance = sum(weight * (target - p) ** 2 for weight, _, target in found)
+    assert variance == Fraction(265, 1000) * p * (1 - p)
+    right = sum(weight * target for weight, z, target in found if z) / p
+    wrong = sum(weight * target for weight, z, target in found if not z) / (1 - p)
+    assert right - wrong == Fraction(51, 100)
 
 
 def simulated(p: float, seed: int, questions: int = 40_000) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

@@ -1,0 +1,164 @@
+"""`calibsft diagnose`: is a CalibSFT stage worth it before RL, from responses or from a model that is sampled first."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from calibsft.cli.evaluate import perform_evaluation
+from calibsft.cli.options import (
+    AsJson,
+    DataDir,
+    Device,
+    Dtype,
+    FormatName,
+    Fresh,
+    JudgeModel,
+    JudgeUrl,
+    Seed,
+    Stop,
+    judge_settings,
+    listed,
+)
+from calibsft.errors import InputError, unknown_name
+from calibsft.text import printable
+
+if TYPE_CHECKING:
+    from calibsft.prior import Diagnosis
+
+FILE_ENDINGS = (".csv", ".jsonl", ".ndjson", ".parquet", ".gz", ".json", ".txt", ".tsv", ".xlsx")
+CHECKPOINT = "config.json"
+
+
+def diagnose(
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|MODEL",
+            help="CSV, JSONL or Parquet with confidence, correct (and question_id, dataset), a folder that `verify` or"
+            " `eval` wrote; or a checkpoint folder or Hub id, which is sampled first.",
+        ),
+    ],
+    malformed: Annotated[
+        str | None,
+        typer.Option(
+            "--malformed",
+            help="Rows without a readable confidence: error, or drop or counted, which both leave them out and tell"
+            " their share. Default: error for a file, counted for a folder or model.",
+        ),
+    ] = None,
+    group_size: Annotated[
+        int, typer.Option("--group-size", min=1, help="Responses per question in the RL that is to follow.")
+    ] = 8,
+    benchmarks: Annotated[
+        str | None,
+        typer.Option(
+            "--benchmarks",
+            help="For a model: what to ask, comma-separated; `calibsft ls benchmarks` lists them.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="For a model: folder for its responses; an unfinished one is resumed."),
+    ] = None,
+    samples: Annotated[
+        int, typer.Option("--samples", "-n", help="For a model: responses per question.")
+    ] = 16,
+    limit: Annotated[
+        int, typer.Option("--limit", help="For a model: only the first so many questions of each benchmark.")
+    ] = 50,
+    temperature: Annotated[float, typer.Option("--temperature", help="As RL would sample.")] = 1.0,
+    top_p: float = 1.0,
+    max_new_tokens: int = 16384,
+    stop: Stop = None,
+    max_rows: Annotated[int, typer.Option("--max-rows", help="Sequences decoded side by side.")] = 64,
+    data_dir: DataDir = None,
+    format: FormatName = "probability",
+    judge: JudgeModel = None,
+    judge_url: JudgeUrl = None,
+    seed: Seed = 0,
+    device: Device = "auto",
+    dtype: Dtype = "auto",
+    fresh: Fresh = False,
+    as_json: AsJson = False,
+) -> None:
+    """Is a CalibSFT stage worth it before RL? `calibsft diagnose responses.csv`, with the reasons.
+
+    Tells how few confidences a model states, how much of RL's gradient reaches the others, and what they cost
+    against the questions' success rates. A model is sampled first: `calibsft diagnose M --benchmarks math-500 --out d`.
+    """
+    from calibsft.metrics.files import MALFORMED_POLICIES
+
+    if malformed is not None and malformed not in MALFORMED_POLICIES:  # before a model is sampled
+        unknown_name("policy for malformed confidences", malformed, list(MALFORMED_POLICIES))
+    if not _is_model(what):
+        if benchmarks or out:
+            raise InputError(
+                f"{what}: its responses are there already; --benchmarks and --out are for a model"
+            )
+        _print(_diagnose_file(Path(what), malformed, group_size), as_json)
+        return
+    if not benchmarks or out is None:
+        raise InputError(_what_to_add(what))
+    from calibsft.recipe import EvalSettings, validated
+
+    data = {
+        "benchmarks": listed(benchmarks),
+        "data_dir": str(data_dir) if data_dir else None,
+        "samples": samples,
+        "limit": limit,
+        "temperature": temperature,
+        "top_p": top_p,
+        "max_new_tokens": max_new_tokens,
+        "stop": tuple(stop or ()),
+        "max_rows": max_rows,
+    }
+    settings = validated(EvalSettings, data, "eval")
+    # An evaluation as `calibsft eval` leaves it: it can be scored, reported and diagnosed again.
+    perform_evaluation(
+        what, settings, judge_settings(judge, judge_url), format, seed, device, dtype, out, fresh, "diagnose"
+    )
+    _print(_diagnose_file(out, malformed, group_size), as_json)
+
+
+def _is_model(what: str) -> bool:
+    """Whether to sample: a checkpoint folder, or a name that is neither here nor that of a file."""
+    path = Path(what)
+    if path.is_dir():
+        return (path / CHECKPOINT).is_file()
+    return not path.exists() and not what.lower().endswith(FILE_ENDINGS)
+
+
+def _what_to_add(what: str) -> str:
+    add = "add --benchmarks, e.g. math-500,gsm8k, and --out FOLDER"
+    if Path(what).is_dir():
+        return f"{what}: a model is sampled before it can be diagnosed; {add}"
+    return f"{what}: no such file or folder; if it is a model on the Hub, which is sampled first, {add}"
+
+
+def _diagnose_file(path: Path, malformed: str | None, group_size: int) -> "Diagnosis":
+    """The diagnosis of a file, of a folder of verdicts, or of an evaluation."""
+    from calibsft import prior
+    from calibsft.evaluation import ROWS
+    from calibsft.metrics.files import read_scored
+
+    policy = malformed or ("counted" if path.is_dir() else "error")
+    rows = path / ROWS if (path / ROWS).is_file() else path
+    # Both leave such rows out of the prior, but only what is read can be told.
+    frame, _ = read_scored(rows, "counted" if policy == "drop" else policy)
+    keys = [name for name in ("dataset", "question_id") if name in frame.columns]
+    questions = frame.select(keys).to_struct() if "question_id" in keys else None
+    try:
+        return prior.diagnose(frame["confidence"], frame["correct"], questions, group_size)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _print(found: "Diagnosis", as_json: bool) -> None:
+    from calibsft.report.diagnosis import diagnosis_lines
+
+    if as_json:
+        print(json.dumps(found.to_json(), indent=2))
+    else:
+        print("\n".join(printable(line) for line in diagnosis_lines(found)))

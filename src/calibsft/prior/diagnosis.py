@@ -1,0 +1,140 @@
+"""The whole diagnosis of a confidence prior, from arrays: `calibsft.prior.diagnose`.
+
+Puts concentration, Propositions 1 and 2, and the verdict together. Responses whose confidence could not be read are
+left out of everything and their share is told. Does not read files or draw anything.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from calibsft.errors import InputError
+from calibsft.metrics.calibration import ReliabilityBin, brier, expected_calibration_error, reliability_bins
+from calibsft.metrics.evaluate import Column, checked_responses, id_series
+from calibsft.metrics.ranking import auroc
+from calibsft.metrics.table import ConfidenceTable, IntArray, decimals
+from calibsft.prior.concentration import Concentration, by_correctness, concentration
+from calibsft.prior.floor import Floor, Groups, brier_floor
+from calibsft.prior.gradient import Gradient, reward_gradient
+from calibsft.prior.verdict import Findings, Verdict, verdict
+
+GROUP_SIZE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What is known about a confidence prior.
+
+    Attributes
+    ----------
+    n : responses with a readable confidence; everything below is about these.
+    unreadable : share of all responses that state none.
+    auroc, brier, ece : as in `calibsft.metrics`; `auroc` is None when all are right or all wrong.
+    everything, correct, incorrect : concentration, None where there is no such response.
+    bins : ten bands of confidence with count, mean confidence and accuracy.
+    gradient : Proposition 1.
+    floor : Proposition 2, None without questions that have several responses.
+    verdict : whether CalibSFT is worth it before RL, and why.
+    """
+
+    n: int
+    unreadable: float
+    auroc: float | None
+    brier: float
+    ece: float
+    everything: Concentration
+    correct: Concentration | None
+    incorrect: Concentration | None
+    bins: tuple[ReliabilityBin, ...]
+    gradient: Gradient
+    floor: Floor | None
+    verdict: Verdict
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain dictionaries, lists and numbers."""
+        return asdict(self)
+
+
+def diagnose(
+    confidence: Column, correct: Column, question_id: Column | None = None, group_size: int = GROUP_SIZE
+) -> Diagnosis:
+    """Diagnose the prior that a set of responses shows.
+
+    Parameters
+    ----------
+    confidence : stated confidences in [0, 1], one per response; None (null) where it could not be read.
+    correct : whether each response was right: booleans, or 0 and 1.
+    question_id : which question each response answers. Sample as RL would, at temperature 1, and each question 8 times
+        or more, for the floor of Proposition 2 to be told.
+    group_size : responses per question in RL.
+
+    Raises
+    ------
+    InputError : no readable confidence, unequal lengths, a value out of range, or a group size below 1.
+    """
+    if group_size < 1:
+        raise InputError(f"the group size is {group_size}; RL samples at least one response per question")
+    readable = _readable(confidence)
+    values, right = checked_responses(_filled(confidence, readable), correct, question_id)
+    if not readable.any():
+        raise InputError("no response states a readable confidence, so there is no prior to diagnose")
+    stated, right = decimals(values[readable]), right[readable].astype(bool)
+    groups = None
+    if question_id is not None:
+        groups = Groups.from_rows(stated, right, _numbered(question_id)[readable])
+    return _diagnosed(
+        ConfidenceTable.from_rows(stated, right), groups, group_size, 1 - float(readable.mean())
+    )
+
+
+def _diagnosed(
+    table: ConfidenceTable, groups: Groups | None, group_size: int, unreadable: float
+) -> Diagnosis:
+    gradient = reward_gradient(table, groups.success if groups else None)
+    floor = brier_floor(groups, table, group_size) if groups else None
+    everything, (right, wrong) = concentration(table), by_correctness(table)
+    ranks, off = auroc(table), expected_calibration_error(table)
+    findings = Findings(everything, int(table.k.sum()), ranks, off, gradient, floor, unreadable)
+    return Diagnosis(
+        n=table.responses,
+        unreadable=unreadable,
+        auroc=ranks,
+        brier=brier(table),
+        ece=off,
+        everything=everything,
+        correct=right,
+        incorrect=wrong,
+        bins=reliability_bins(table),
+        gradient=gradient,
+        floor=floor,
+        verdict=verdict(findings),
+    )
+
+
+def _readable(confidence: Column) -> NDArray[np.bool_]:
+    if isinstance(confidence, pl.Series):
+        return confidence.is_not_null().to_numpy()
+    if isinstance(confidence, np.ndarray) and confidence.dtype != object:
+        return np.ones(len(confidence), dtype=bool)
+    return np.array([value is not None for value in confidence], dtype=bool)
+
+
+def _filled(confidence: Column, readable: NDArray[np.bool_]) -> Column:
+    """`confidence` with 0 for what could not be read."""
+    if readable.all():
+        return confidence
+    if isinstance(confidence, pl.Series):
+        # A column of nulls alone has no type to fill.
+        return (
+            confidence.fill_null(0) if confidence.dtype != pl.Null else pl.zeros(len(confidence), eager=True)
+        )
+    return [0 if value is None else value for value in confidence]
+
+
+def _numbered(ids: Column) -> IntArray:
+    """A number for every response that is the same for responses to the same question."""
+    rows = pl.DataFrame({"id": id_series(ids), "row": np.arange(len(ids))})
+    return rows.select(pl.col("row").min().over("id")).to_series().to_numpy()

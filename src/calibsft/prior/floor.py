@@ -1,0 +1,191 @@
+"""Proposition 2: what stating values far from a question's success rate costs, however they are chosen.
+
+With p the chance of being right and m_δ the probability of stating less than δ away from it, the Brier score exceeds
+p(1 − p) by at least δ²(1 − m_δ); and even the value nearest to p of a group of G misses it by δ²(1 − m_δ)^G or more.
+Here the context is the question, and p its success rate q. The proposition holds where confidence knows nothing about
+the response beyond its question; a model that tells its right answers from its wrong ones on one question may do
+better than the floor, which is why `excess` stands beside it.
+
+q is a share of n responses, so every squared distance to it is too large by q(1 − q)/(n − 1) on average. Taking that
+off the means over questions keeps them lower bounds: a floor is at most the mean squared distance, and the best of
+a group is at least as near to q as the one that is nearest to p.
+"""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibsft.metrics.table import ConfidenceTable, FloatArray, IntArray
+
+# Below this many responses per question its success rate is too coarse: with 8 it is a multiple of 1/8, known to ±0.18.
+RELIABLE_RESPONSES = 8
+# A confidence this far off costs 0.01 of Brier score, and ten evenly spread values are never so far from any rate.
+NEAR = 0.1
+# The values that the model ever states are those that make up so many per cent of its responses.
+COVERED = 99
+# Distances between decimals are compared as decimals: 0.6 is not within 0.1 of 0.5.
+DIGITS = 12
+
+Number = TypeVar("Number", np.float64, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Lower:
+    """A lower bound as it comes out, and with the noise of the success rates taken off (0 at least)."""
+
+    plain: float
+    less_noise: float
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """Proposition 2 on questions with several responses, each question counting the same.
+
+    Attributes
+    ----------
+    questions, left_out : questions with two responses or more, and those with one, which are left out.
+    responses : mean number of responses per question.
+    reliable : whether the typical (median) question has at least 8 responses.
+    noise : mean of q(1 − q)/(n − 1), what the sampling of q adds to a squared distance.
+    excess : Brier score less an unbiased estimate of p(1 − p); negative where confidence knows more than its question.
+    distance : mean of (c − q)².
+    floor : mean of the largest δ²(1 − m_δ).
+    support_floor : mean squared distance from q to the nearest of the values that make up 99 % of all responses.
+    group_size : G.
+    best_of_group : mean of the largest δ²(1 − m_δ)^G.
+    reach : chance that G responses to a question contain a value less than 0.1 from q.
+    """
+
+    questions: int
+    left_out: int
+    responses: float
+    reliable: bool
+    noise: float
+    excess: float
+    distance: Lower
+    floor: Lower
+    support_floor: Lower
+    group_size: int
+    best_of_group: Lower
+    reach: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Responses in blocks of one question each; `start` and `n` say where the blocks are."""
+
+    confidence: FloatArray
+    correct: FloatArray
+    start: IntArray
+    n: IntArray
+    left_out: int
+
+    @classmethod
+    def from_rows(
+        cls, confidence: FloatArray, correct: NDArray[np.bool_], question: IntArray
+    ) -> "Groups | None":
+        """The questions with two or more responses, None without any."""
+        counts = np.unique_counts(question)
+        several = np.repeat(counts.counts > 1, counts.counts)
+        order = np.argsort(question, kind="stable")[several]
+        if len(order) == 0:
+            return None
+        n = counts.counts[counts.counts > 1]
+        return cls(
+            confidence[order],
+            correct[order].astype(np.float64),
+            np.cumsum(n) - n,
+            n,
+            int((counts.counts == 1).sum()),
+        )
+
+    @property
+    def success(self) -> FloatArray:
+        """Success rate of every question."""
+        return self.mean(self.correct)
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """The mean of `values`, one per response, over every question."""
+        means: FloatArray = np.add.reduceat(values, self.start) / self.n
+        return means
+
+    def ascending(self, values: FloatArray) -> FloatArray:
+        """`values`, one per response, sorted within every question."""
+        return values[np.lexsort((values, self.repeat(np.arange(len(self.n)))))]
+
+    def repeat(self, per_question: NDArray[Number]) -> NDArray[Number]:
+        """One value per question, repeated for each of its responses."""
+        return np.repeat(per_question, self.n)
+
+
+def brier_floor(groups: Groups, table: ConfidenceTable, group_size: int) -> Floor:
+    """Proposition 2 for the responses in `groups`; `table` has all responses, to see which values are ever stated."""
+    success = groups.success
+    noise = float((success * (1 - success) / (groups.n - 1)).mean())
+    distance = groups.ascending(np.abs(groups.confidence - groups.repeat(success)))
+    brier = groups.mean((groups.confidence - groups.correct) ** 2)
+
+    def lower(per_question: FloatArray) -> Lower:
+        plain = float(per_question.mean())
+        return Lower(plain, max(0.0, plain - noise))
+
+    return Floor(
+        questions=len(groups.n),
+        left_out=groups.left_out,
+        responses=float(groups.n.mean()),
+        reliable=bool(np.median(groups.n) >= RELIABLE_RESPONSES),
+        noise=noise,
+        excess=float((brier - success * (1 - success) * groups.n / (groups.n - 1)).mean()),
+        distance=lower(groups.mean(distance**2)),
+        floor=lower(largest_floor(distance, groups, 1)),
+        support_floor=lower(_distance_to(frequent_values(table), success) ** 2),
+        group_size=group_size,
+        best_of_group=lower(largest_floor(distance, groups, group_size)),
+        reach=float((1 - _none_near(distance, groups, group_size)).mean()),
+    )
+
+
+def largest_floor(nearest_first: FloatArray, groups: Groups, draws: int) -> FloatArray:
+    """Per question the largest δ²(1 − m_δ)^draws over all δ > 0, from its distances in ascending order.
+
+    Between two distances that occur m_δ does not change and δ² grows, so the largest is at one that occurs.
+    """
+    place = np.arange(len(nearest_first)) - groups.repeat(groups.start)
+    # Of equal distances the first counts all of them, and the others only less: the maximum is exact.
+    chance = all_outside(groups.repeat(groups.n) - place, groups.repeat(groups.n), draws)
+    floors: FloatArray = np.maximum.reduceat(nearest_first**2 * chance, groups.start)
+    return floors
+
+
+def all_outside(outside: IntArray, n: IntArray, draws: int) -> FloatArray:
+    """Chance that `draws` responses are all among the `outside` of n that lie far away: an estimate of (1 − m)^draws.
+
+    Drawn without replacement, which is unbiased; (outside/n)^draws would be too large, most of all where
+    little is far away. With replacement where a question has fewer responses than draws.
+    """
+    chance = np.ones(len(n))
+    for drawn in range(min(draws, int(n.max()))):
+        chance *= np.maximum(outside - drawn, 0) / np.maximum(n - drawn, 1)
+    return np.where(n >= draws, chance, (outside / n) ** draws)
+
+
+def frequent_values(table: ConfidenceTable) -> FloatArray:
+    """The fewest values that make up 99 % of the responses, ascending."""
+    order = np.lexsort((table.values, -table.n))
+    needed = int(np.searchsorted(100 * np.cumsum(table.n[order]), COVERED * table.responses)) + 1
+    return np.sort(table.values[order[:needed]])
+
+
+def _none_near(distance: FloatArray, groups: Groups, draws: int) -> FloatArray:
+    far = np.round(distance, DIGITS) >= NEAR
+    return all_outside(np.add.reduceat(far.astype(np.int64), groups.start), groups.n, draws)
+
+
+def _distance_to(values: FloatArray, points: FloatArray) -> FloatArray:
+    """From every point to the nearest of `values`, which ascend."""
+    above = np.clip(np.searchsorted(values, points), 0, len(values) - 1)
+    below = np.maximum(above - 1, 0)
+    nearest: FloatArray = np.minimum(np.abs(values[above] - points), np.abs(values[below] - points))
+    return nearest

@@ -1,0 +1,174 @@
+"""The verdict on a prior: is a CalibSFT stage worth it before RL, and why.
+
+It is worth it for any of three reasons, each of which RL from this prior would not repair:
+
+1. Confidence does not tell right from wrong answers. Below an AUROC of 0.55 even perfectly rescaled confidences
+   would lower the Brier score of a constant by less than one per cent (with normal scores, d' = 0.18), and RL's
+   reward hardly prefers one response's value over another's.
+2. Confidence is concentrated and off. Concentrated means that it fills less than half of the ten bands [0, 0.1), …
+   [0.9, 1] in effect (or of those that its format has values in): then RL, which learns only from what it samples, does
+   not sample most of the range. Off means an ECE of 0.1 or more. Concentrated and right needs nothing; broad
+   and off gives RL what it needs to move.
+3. Confidence is concentrated and misses the questions' success rates: even the best value of a group of G misses them by
+   0.1 or more (root mean square), and the confidences really lose as much Brier score. Needs 8 responses per question.
+
+Nothing is decided from fewer than 50 right or 50 wrong responses: the AUROC of a confidence that knows nothing then
+strays by 0.06 and more. The thresholds are conventions, and the figures stand beside the verdict.
+"""
+
+from dataclasses import dataclass
+
+from calibsft.prior.concentration import Concentration
+from calibsft.prior.floor import NEAR, RELIABLE_RESPONSES, Floor
+from calibsft.prior.gradient import RARE, Gradient
+
+UNINFORMATIVE_AUROC = 0.55
+FEW_BANDS = 0.5
+OFF = 0.1
+ENOUGH = 50
+# A share of unreadable confidences that RL, which gives them no reward, would notice.
+MANY_UNREADABLE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether CalibSFT is worth it before RL.
+
+    Attributes
+    ----------
+    worth_it : None where the responses cannot tell.
+    reasons : why, in whole sentences.
+    notes : what could not be told, or should be known when reading the figures.
+    """
+
+    worth_it: bool | None
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a verdict is made of."""
+
+    everything: Concentration
+    right: int
+    auroc: float | None
+    ece: float
+    gradient: Gradient
+    floor: Floor | None
+    unreadable: float
+
+
+def verdict(found: Findings) -> Verdict:
+    """Weigh the findings; see the top of this file for the reasons and their thresholds."""
+    notes = _notes(found)
+    too_few = _too_few(found)
+    if too_few:
+        return Verdict(None, (too_few,), notes)
+    against = [_knows_nothing(found), _few_and_off(found), _out_of_reach(found)]
+    reasons = tuple(reason for reason in against if reason)
+    return Verdict(True, reasons, notes) if reasons else Verdict(False, _strengths(found), notes)
+
+
+def is_concentrated(found: Findings) -> bool:
+    """Whether confidence fills less than half of the bands that it could fill."""
+    return found.everything.effective_bands < FEW_BANDS * found.gradient.format_bands
+
+
+def _too_few(found: Findings) -> str | None:
+    right, wrong = found.right, found.everything.n - found.right
+    if right == 0:
+        return (
+            "every response is wrong: nothing shows whether confidence tells right from wrong answers, and"
+            " neither CalibSFT nor RL can learn from questions that are never solved; ask easier ones"
+        )
+    if wrong == 0:
+        return (
+            "every response is right: nothing shows whether confidence tells right from wrong answers; ask"
+            " harder questions"
+        )
+    if min(right, wrong) < ENOUGH:
+        return f"{right:,} right and {wrong:,} wrong responses are too few to tell; sample until there are {ENOUGH} of each"
+    return None
+
+
+def _knows_nothing(found: Findings) -> str | None:
+    if found.auroc is None or found.auroc >= UNINFORMATIVE_AUROC:
+        return None
+    return (
+        f"confidence does not tell right from wrong answers: AUROC {found.auroc:.2f}, where 0.5 is chance; RL on such"
+        " values can at best shift them all alike"
+    )
+
+
+def _few_and_off(found: Findings) -> str | None:
+    if found.ece < OFF or not is_concentrated(found):
+        return None
+    everything, gradient = found.everything, found.gradient
+    rare = (
+        f"; {gradient.rare} of {gradient.format_values} values are stated less than once in {1 / RARE:,.0f} responses"
+        f" and get {percent(gradient.rare_share or 0)} of the gradient together"
+        if gradient.format
+        else ""
+    )
+    return (
+        f"the responses state {everything.mean_confidence:.2f} on average while {percent(everything.accuracy)} are right"
+        f" (ECE {found.ece:.2f}), and RL learns only from values that it samples: {_extent(found)}{rare}"
+    )
+
+
+def _out_of_reach(found: Findings) -> str | None:
+    floor = found.floor
+    if floor is None or not floor.reliable or not is_concentrated(found):
+        return None
+    lost = min(floor.best_of_group.less_noise, floor.excess)
+    if lost < NEAR**2:
+        return None
+    return (
+        f"even the best of {floor.group_size} responses misses a question's success rate by"
+        f" {floor.best_of_group.less_noise**0.5:.2f} or more (root mean square), and only"
+        f" {percent(floor.reach)} of such groups contain a value within {NEAR} of it"
+    )
+
+
+def _strengths(found: Findings) -> tuple[str, ...]:
+    knows = f"confidence tells right from wrong answers: AUROC {found.auroc:.2f}, where 0.5 is chance"
+    if is_concentrated(found):
+        return knows, f"few values, but they are right (ECE {found.ece:.2f}): {_extent(found)}"
+    off = f"; that they are off (ECE {found.ece:.2f}) is what RL mends" if found.ece >= OFF else ""
+    return knows, f"RL has values to choose from: {_extent(found)}{off}"
+
+
+def _extent(found: Findings) -> str:
+    everything, bands = found.everything, found.gradient.format_bands
+    return f"{everything.effective_support:.1f} in effect, which fill {everything.effective_bands:.1f} of {bands} bands of 0.1"
+
+
+def _notes(found: Findings) -> tuple[str, ...]:
+    notes = []
+    if found.unreadable >= MANY_UNREADABLE:
+        notes.append(
+            f"{percent(found.unreadable)} of the responses state no readable confidence and are left out here; they"
+            " get no reward in RL, and CalibSFT teaches the format"
+        )
+    floor = found.floor
+    if floor is None:
+        notes.append(
+            "no question has two responses or more, so there is no floor to tell; sample each question 8 times"
+        )
+    elif not floor.reliable:
+        notes.append(
+            f"the floor is not reliable and not weighed: {floor.responses:.1f} responses per question, and it"
+            f" takes {RELIABLE_RESPONSES}"
+        )
+    elif floor.excess < floor.floor.less_noise - NEAR**2:
+        notes.append(
+            "the floor does not bind: confidence differs between right and wrong answers to the same question, and"
+            " loses less than a model could that knows the question alone"
+        )
+    return tuple(notes)
+
+
+def percent(share: float) -> str:
+    """A share as a percentage, with a decimal where it is small."""
+    return f"{100 * share:.0f} %" if share >= 0.1 or share == 0 else f"{100 * share:.1f} %"

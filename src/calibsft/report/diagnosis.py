@@ -1,0 +1,127 @@
+"""A diagnosis of a prior as plain text for a terminal: the verdict first, then the figures that it rests on."""
+
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from calibsft.prior import Diagnosis
+from calibsft.prior.concentration import Concentration
+from calibsft.prior.floor import NEAR, Floor, Lower
+from calibsft.prior.gradient import RARE, Gradient
+from calibsft.prior.verdict import percent
+
+WIDTH = 100
+BAR = 40
+HEADLINES = {
+    True: "CalibSFT is worth it before RL:",
+    False: "CalibSFT is not needed before RL:",
+    None: "Whether CalibSFT is worth it before RL cannot be told:",
+}
+TITLES = ("      n", "support", "eff.supp.", "Top-1", "Top-3", "< 0.5", "mean c")
+SHOWN_VALUES = 8
+
+
+def diagnosis_lines(found: Diagnosis) -> list[str]:
+    """The verdict with its reasons, concentration, a histogram, and Propositions 1 and 2."""
+    parts = [
+        _verdict_lines(found),
+        _concentration_lines(found),
+        _histogram_lines(found),
+        _gradient_lines(found.gradient),
+    ]
+    if found.floor is not None:
+        parts.append(_floor_lines(found.floor))
+    return [line for part in parts for line in (*part, "")][:-1]
+
+
+def _verdict_lines(found: Diagnosis) -> list[str]:
+    lines = [HEADLINES[found.verdict.worth_it]]
+    for mark, sentences in (("- ", found.verdict.reasons), ("note: ", found.verdict.notes)):
+        for sentence in sentences:
+            lines += _wrapped(sentence, mark)
+    return lines
+
+
+def _wrapped(text: str, mark: str = "") -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=mark, subsequent_indent="  ")
+
+
+def _concentration_lines(found: Diagnosis) -> list[str]:
+    ranks = "-" if found.auroc is None else f"{found.auroc:.4f}"
+    left_out = f", {percent(found.unreadable)} without a readable confidence" if found.unreadable else ""
+    summary = (
+        f"{found.n:,} responses{left_out}; accuracy {found.everything.accuracy:.4f}, AUROC {ranks},"
+        f" Brier {found.brier:.4f}, ECE {found.ece:.4f}"
+    )
+    parts = {"all": found.everything, "correct": found.correct, "incorrect": found.incorrect}
+    rows = [_concentration_line(name, part) for name, part in parts.items() if part]
+    return [*_wrapped(summary), _row("", TITLES, "most frequent"), *rows]
+
+
+def _concentration_line(name: str, part: Concentration) -> str:
+    cells = [f"{part.n:,}", f"{part.support:,}", f"{part.effective_support:.1f}"]
+    cells += [f"{value:.4f}" for value in (part.top1, part.top3, part.below_half, part.mean_confidence)]
+    often = ", ".join(f"{value.confidence:.2f} ({percent(value.share)})" for value in part.top)
+    return _row(name, cells, often)
+
+
+def _row(name: str, cells: Sequence[str], last: str) -> str:
+    aligned = " ".join(f"{cell:>{max(6, len(title))}}" for cell, title in zip(cells, TITLES, strict=True))
+    return f"{name:<9} {aligned}  {last}"
+
+
+def _histogram_lines(found: Diagnosis) -> Iterator[str]:
+    yield f"{'confidence':<11} {'share':>6} {'right':>6}"
+    largest = max(part.count for part in found.bins)
+    for part in found.bins:
+        end = "]" if part is found.bins[-1] else ")"
+        right = "-" if part.accuracy is None else percent(part.accuracy)
+        bar = "█" * round(BAR * part.count / largest)
+        yield f"[{part.low:.1f}, {part.high:.1f}{end}  {percent(part.count / found.n):>6} {right:>6} {bar}".rstrip()
+
+
+def _gradient_lines(gradient: Gradient) -> list[str]:
+    per = f", mean over {gradient.contexts:,} questions" if gradient.context == "question" else ""
+    values = f"{gradient.format} format" if gradient.format else "values that are stated"
+    rare = "-" if gradient.rare_share is None else percent(gradient.rare_share)
+    total = (
+        f"Gradient of RL (Proposition 1{per}): |∇J| {gradient.norm:.4f}, at most 2εΔ = {gradient.norm_bound:.4f}"
+        f" (ε {gradient.epsilon:.4f}, Δ {gradient.spread:.4f})"
+    )
+    lines = [
+        *_wrapped(total),
+        f"{gradient.rare} of {gradient.format_values} values ({values}) have π < {RARE} and get {rare} of it",
+        f"{'value':>9} {'π':>9} {'u':>9} {'π(u − J)':>9} {'πΔ':>9}",
+    ]
+    often = sorted(gradient.values, key=lambda value: -value.probability)[:SHOWN_VALUES]
+    for value in sorted(often, key=lambda value: value.confidence):
+        numbers = (value.probability, value.reward, value.gradient, value.bound)
+        lines.append(f"{value.confidence:>9.2f} " + " ".join(f"{number:>9.4f}" for number in numbers))
+    others = len(gradient.values) - len(often)
+    return [*lines, f"{'…':>9} {others} more that are stated"] if others else lines
+
+
+def _floor_lines(floor: Floor) -> list[str]:
+    left_out = f", {floor.left_out:,} with one response left out" if floor.left_out else ""
+    unsure = "" if floor.reliable else "; NOT RELIABLE with so few"
+    title = (
+        f"Brier score against the success rate q of {floor.questions:,} questions (Proposition 2), {floor.responses:.1f}"
+        f" responses each{left_out}{unsure}"
+    )
+    rest = (
+        f"noise of q {floor.noise:.4f}; what the confidences really lose beyond p(1 − p): {floor.excess:.4f};"
+        f" groups of {floor.group_size} with a value within {NEAR} of q: {percent(floor.reach)}"
+    )
+    best = f"floor of the best of {floor.group_size}, δ²(1 − m)^{floor.group_size}"
+    return [
+        *_wrapped(title),
+        f"{'':<46} {'plain':>9} {'less noise':>10}",
+        _floor_line("stated confidence to q, (c − q)²", floor.distance),
+        _floor_line("floor, δ²(1 − m) at the best δ", floor.floor),
+        _floor_line("floor of the values that are ever stated", floor.support_floor),
+        _floor_line(best, floor.best_of_group),
+        *_wrapped(rest),
+    ]
+
+
+def _floor_line(name: str, bound: Lower) -> str:
+    return f"{name:<46} {bound.plain:>9.4f} {bound.less_noise:>10.4f}"
