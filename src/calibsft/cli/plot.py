@@ -1,0 +1,55 @@
+"""`calibsft plot`: one figure of a run, or of files that exist already."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from calibsft.errors import InputError, unknown_name
+from calibsft.text import printable
+
+
+def plot(
+    figure: Annotated[str, typer.Argument(help="Which figure; `calibsft ls figures` lists them.")],
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SOURCE…",
+            help="Folder of a run; or files with confidence, correct (and question_id, dataset, split), folders that"
+            " `calibsft verify` or `calibsft eval` wrote, one for each model.",
+        ),
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File to write, .svg or .png; default FIGURE.svg.")
+    ] = None,
+    theme: Annotated[str, typer.Option("--theme", help="For a light or a dark page.")] = "light",
+    malformed: Annotated[
+        str,
+        typer.Option(
+            "--malformed", help="Rows of files without a readable confidence: error, drop, or counted (as 0)."
+        ),
+    ] = "error",
+) -> None:
+    """Draw one figure, as SVG or PNG.
+
+    For example `calibsft plot coverage runs/tiny-seed0 -o coverage.png`, or of your own files, a line or panel each:
+    `calibsft plot reliability before.csv after.csv --theme dark`.
+    """
+    from calibsft.artifacts import write_bytes
+    from calibsft.report.figures import FIGURES, KINDS, THEMES, render
+    from calibsft.report.sources import read_sources
+
+    if figure not in FIGURES:
+        unknown_name("figure", figure, list(FIGURES))
+    if theme not in THEMES:
+        unknown_name("theme", theme, list(THEMES))
+    path = out or Path(f"{figure}.svg")
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in KINDS:
+        raise InputError(f"{path}: unknown kind of picture '{path.suffix}'; end the name in .svg or .png")
+    pictures = render(FIGURES[figure], read_sources(sources, malformed), THEMES[theme], [kind])
+    if pictures is None:
+        given = ", ".join(map(str, sources))
+        raise InputError(f"{given}: nothing there for figure '{figure}'; it needs {FIGURES[figure].needs}")
+    write_bytes(path, pictures[kind])
+    print(printable(f"figure: {path}"))

@@ -1,0 +1,28 @@
+"""Upper confidence bounds on an error rate from counts: exact, for every number of responses.
+
+Does not know thresholds or corrections for testing many of them: that is `selective`.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainccinv
+
+
+def error_rate_upper_bound(errors: ArrayLike, n: ArrayLike, delta: float) -> NDArray[np.float64]:
+    """The one-sided Clopper-Pearson bound: the true error rate is above it with probability at most `delta`.
+
+    Parameters
+    ----------
+    errors : how many of the responses were wrong, at most `n`.
+    n : how many independent responses were counted.
+    delta : probability of being wrong, in (0, 1).
+
+    Returns
+    -------
+    Beta⁻¹(1 − delta; errors + 1, n − errors), in (0, 1], for each pair of counts; 1 where nothing was counted or all
+    was wrong. It is the rate at which so few errors have the probability `delta`.
+    """
+    wrong, counted = np.asarray(errors), np.asarray(n)
+    vacuous = wrong >= counted
+    right = np.where(vacuous, 1, counted - wrong)
+    return np.where(vacuous, 1.0, betainccinv(wrong + 1.0, right, delta))

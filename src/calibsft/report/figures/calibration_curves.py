@@ -1,0 +1,29 @@
+"""ECE, Brier, AUROC and Pass@1 during RL, on the training responses of every step."""
+
+from matplotlib.figure import Figure
+
+from calibsft.report.figures.panels import LOOKS
+from calibsft.report.figures.plot import Plot
+from calibsft.report.figures.smoothing import SMOOTHING, method_curves, smoothed
+from calibsft.report.summary import RunSummary
+
+CURVES = {"ece": "ECE", "brier": "Brier", "auroc": "AUROC", "pass@1": "Pass@1"}
+
+
+def draw(summary: RunSummary) -> Figure | None:
+    """Every step and its rolling mean; None for a run without RL."""
+    if not summary.training:
+        return None
+    return method_curves(
+        summary.training, CURVES, lambda ax, run, key: smoothed(ax, run, key, LOOKS[run.calibrated])
+    )
+
+
+CALIBRATION_CURVES = Plot(
+    "calibration-curves",
+    "Calibration during RL",
+    "Measured at each rollout step on the responses generated for training, not on held-out questions. Faint: every"
+    f" step; strong: {SMOOTHING}.",
+    "a training by RL with its journal",
+    draw,
+)

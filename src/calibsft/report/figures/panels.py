@@ -1,0 +1,154 @@
+"""What figures with panels share: one panel per model, columns per method, and the rows that they count.
+
+A model without CalibSFT and its counterpart after CalibSFT stand in one column, each in its own look. Does not draw
+what is in a panel.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Generic, TypeVar
+
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from calibsft.metrics import ConfidenceTable
+from calibsft.report.figures.style import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    VERMILLION,
+    Look,
+    grid,
+    panel_width,
+    short,
+)
+from calibsft.report.summary import ModelResult, TrainingRun
+
+Trained = TypeVar("Trained", TrainingRun, ModelResult)
+
+LOOKS = {
+    False: Look("without CalibSFT", VERMILLION, "dashed", "^"),
+    True: Look("after CalibSFT", BLUE, "solid", "o"),
+}
+# Colour, line style and marker of models that have nothing to do with each other, such as files side by side.
+UNRELATED = (
+    (BLUE, "solid", "o"),
+    (VERMILLION, "dashed", "^"),
+    (GREEN, "dashdot", "s"),
+    (PURPLE, "solid", "D"),
+    (ORANGE, "dashed", "v"),
+)
+COLUMNS_PER_ROW = 6
+COLUMN_INCHES = 8.4
+TITLE_CHARACTERS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Pair(Generic[Trained]):
+    """What a method made without CalibSFT and what it made after it, None where there is no such thing."""
+
+    method: str
+    both: tuple[Trained | None, Trained | None]
+
+    @property
+    def title(self) -> str:
+        return short(self.method or self.present[0].label, TITLE_CHARACTERS)
+
+    @property
+    def present(self) -> list[Trained]:
+        return [one for one in self.both if one is not None]
+
+
+def pairs_of(found: Sequence[Trained]) -> list[Pair[Trained]]:
+    """Trainings or models by method in order of appearance; a method with several of a kind fills several pairs."""
+    pairs: list[Pair[Trained]] = []
+    for method in dict.fromkeys(one.method for one in found):
+        same = [one for one in found if one.method == method]
+        kinds = [[one for one in same if bool(one.calibrated) == kind] for kind in LOOKS]
+        pairs += [Pair(method, (without, after)) for without, after in zip_longest(*kinds)]
+    return pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Models that are drawn into the same panels, each with its look."""
+
+    title: str
+    members: tuple[tuple[Look, ModelResult], ...]
+
+
+def groups_of(models: Sequence[ModelResult]) -> list[Group]:
+    """Models by method, two to a group; those of which it is not known what was done to them, up to five, in one.
+
+    More than five would not be told apart in one panel: each then is a group of its own.
+    """
+    if any(model.calibrated is not None for model in models):
+        return [
+            Group(pair.title, tuple((LOOKS[bool(model.calibrated)], model) for model in pair.present))
+            for pair in pairs_of(models)
+        ]
+    if len(models) > len(UNRELATED):
+        alone = Look("the model", *UNRELATED[0])
+        return [Group(short(model.label, TITLE_CHARACTERS), ((alone, model),)) for model in models]
+    looks = [Look(name, *look) for name, look in zip(_names(models), UNRELATED, strict=False)]
+    return [Group("", tuple(zip(looks, models, strict=True)))]
+
+
+def _names(models: Sequence[ModelResult]) -> list[str]:
+    """What a legend calls them: their labels, numbered where two are cut to the same text."""
+    names = [short(model.label) for model in models]
+    # matplotlib leaves what begins with "_" out of a legend
+    if len(set(names)) < len(names) or any(name.startswith("_") for name in names):
+        return [f"{number}. {name}" for number, name in enumerate(names, start=1)]
+    return names
+
+
+def model_panels(count: int, y_label: str, height: float, sharex: bool = False) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels in a grid on one vertical scale, each `height` times as high as it is wide."""
+    rows, columns = grid(count)
+    width = panel_width(columns)
+    figure = Figure(figsize=(width * columns, height * width * rows + 0.3), layout="constrained")
+    axes = list(figure.subplots(rows, columns, sharex=sharex, sharey=True, squeeze=False).flat)
+    for ax in axes[::columns]:
+        ax.set_ylabel(y_label)
+    for ax in axes[count:]:
+        ax.set_visible(False)
+    return figure, axes[:count]
+
+
+def method_columns(
+    count: int, y_labels: Sequence[str], height: float, x_label: str
+) -> tuple[Figure, list[list[Axes]]]:
+    """A figure with `count` columns of panels, wrapped to the page; labels and numbers only at its edges."""
+    wide, tall = columns_side_by_side(count), len(y_labels)
+    blocks = -(-count // wide)
+    size = (panel_width(wide, COLUMN_INCHES) * wide, height * tall * blocks + 0.6)
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(tall * blocks, wide, squeeze=False)
+    columns = [list(axes[top : top + tall, x]) for top in range(0, tall * blocks, tall) for x in range(wide)]
+    for place, panels in enumerate(columns):
+        for ax, label in zip(panels, y_labels, strict=True):
+            ax.set_visible(place < count)
+            if ax is not panels[0]:
+                ax.sharex(panels[0])
+            ax.tick_params(labelleft=place % wide == 0, labelbottom=ax is panels[-1])
+            ax.set_ylabel(label if place % wide == 0 else "")
+        panels[-1].set_xlabel(x_label)
+    return figure, columns[:count]
+
+
+def columns_side_by_side(count: int) -> int:
+    """How many of `count` columns stand in a row so that none has too many and all are about full."""
+    return -(-count // -(-count // COLUMNS_PER_ROW))
+
+
+def counted(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with an unreadable confidence taken as 0, as in the tables."""
+    return rows.with_columns(pl.col("confidence").fill_null(0.0))
+
+
+def confidence_table(rows: pl.DataFrame) -> ConfidenceTable:
+    return ConfidenceTable.from_rows(rows["confidence"].to_numpy(), rows["correct"].to_numpy())
