@@ -82,6 +82,10 @@ def write_text(path: Path, text: str) -> None:
     write_atomic(path, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
+def write_bytes(path: Path, data: bytes) -> None:
+    write_atomic(path, lambda partial: partial.write_bytes(data))
+
+
 def write_json(path: Path, data: Any) -> None:
     write_text(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
@@ -318,6 +322,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
                 f"{folder / name}: missing or not as the manifest describes it; remove {folder} and rerun the stage"
             )
     return manifest
+
+
+def recorded_settings(folder: Path) -> dict[str, Any]:
+    """The settings that shaped a stage, as it wrote them down."""
+    settings: dict[str, Any] = yaml.safe_load((folder / SETTINGS).read_text(encoding="utf-8"))["settings"]
+    return settings
 
 
 def _remove(path: Path) -> None:

@@ -13,14 +13,17 @@ from calibsft.metrics import score_table
 from calibsft.report import (
     GradientShare,
     ModelResult,
+    Responses,
     RunSummary,
     SeedResult,
     StageCost,
-    TargetHistogram,
     TrainingRun,
+    TrainingSet,
     seeds_table,
     write_report,
 )
+from calibsft.report import page as report_page
+from calibsft.report.page import write_page
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -35,11 +38,14 @@ HOSTILE = [
     "\x1b[31mred\x00\x08\u202egnp.exe\u2028next",
     "x" * 3000,
 ]
+FIGURES = 10
 SAFE_TAGS = {
     "html", "head", "meta", "title", "style", "body", "main", "header", "p", "h1", "h2", "section", "div", "table",
-    "caption", "thead", "tbody", "tr", "th", "td", "aside", "ul", "li", "figure", "img", "figcaption", "pre", "code",
-    "details", "summary", "footer",
+    "caption", "thead", "tbody", "tr", "th", "td", "aside", "ul", "li", "figure", "picture", "source", "img", "figcaption", "pre",
+    "code", "details", "summary", "footer", "nav", "a", "small", "form", "label", "select", "option", "input", "button",
+    "noscript", "script",
 }  # fmt: skip
+SCRIPT = Path(report_page.__file__).parent / "templates" / "inspector.js"
 
 
 class Page(HTMLParser):
@@ -50,14 +56,26 @@ class Page(HTMLParser):
         self.tags: set[str] = set()
         self.attributes: list[tuple[str, str]] = []
         self.text = ""
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self._inside = ""
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
+        self._inside = tag
+        if tag == "script":
+            self.scripts.append((dict(attrs), ""))
         self.attributes += [(name, value or "") for name, value in attrs]
 
     def handle_data(self, data: str) -> None:
-        self.text += data
+        if self._inside == "script" and self.scripts:
+            attributes, before = self.scripts.pop()
+            self.scripts.append((attributes, before + data))
+        else:
+            self.text += data
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
 
 
 def hostile_run(text: str) -> RunSummary:
@@ -73,6 +91,10 @@ def hostile_run(text: str) -> RunSummary:
             "reason": ["ok", "ok", text, "ok"],
         }
     )
+    said = rows.with_columns(answer=pl.lit(text), response=pl.lit(text))
+    questions = said.select("dataset", "question_id").unique(maintain_order=True)
+    questions = questions.with_columns(question=pl.lit(text), gold=pl.concat_list(pl.lit(text)))
+    budgets = pl.DataFrame({"budget": [8, None], "pass@1": [0.4, 0.5], "ece": [0.2, 0.1]})
     names = {"label": text, "method": text, "start": text, "calibrated": False}
     scores = {key: [0.4, 0.5] for key in ("pass@1", "auroc", "brier", "ece")}
     steps = pl.DataFrame(
@@ -82,22 +104,30 @@ def hostile_run(text: str) -> RunSummary:
     shares = pl.DataFrame({"confidence": [0.9], "probability": [1.0], "gradient_share": [1.0]})
     return RunSummary(
         name=text,
-        models=(ModelResult(text, rows), ModelResult("plain", rows)),
-        targets=TargetHistogram({text: 3, "0.10": 2}, {text: 2, "0.10": 2}),
-        filtered={text: 7},
+        models=(
+            ModelResult(text, rows, method=text, calibrated=False, budgets=budgets),
+            ModelResult("plain", rows),
+        ),
+        training_sets=(TrainingSet(text, {text: 3, "0.10": 2}, {text: 2, "0.10": 2}, {text: 7}),),
         costs=(StageCost(text, 1.0, 10, 1.0),),
         recipe_yaml=f"name: {text}\nlast: line\n",
         command=f"calibsft run {text}",
         training=(TrainingRun(**names, steps=steps, evals=evals),),
         gradients=(GradientShare(text, 8, shares),),
+        responses=(Responses(text, False, said, questions, 4),),
     )
 
 
 @pytest.fixture(scope="module", params=HOSTILE, ids=range(len(HOSTILE)))
 def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """A hostile text and the folder of the report that is full of it."""
-    page = write_report(hostile_run(request.param), tmp_path_factory.mktemp("report"))
+    page = write_report(hostile_run(request.param), tmp_path_factory.mktemp("report"), ["svg"])
     return request.param, page.parent
+
+
+def pictures_of(page: Page) -> list[str]:
+    """The addresses of all pictures, in both themes."""
+    return [value for name, value in page.attributes if name in {"src", "srcset"}]
 
 
 def page_of(folder: Path) -> Page:
@@ -108,27 +138,68 @@ def test_hostile_text_adds_no_element_attribute_or_request_to_the_page(report: t
     text, folder = report
     page = page_of(folder)
     assert page.tags <= SAFE_TAGS
-    assert not [
-        name for name, _ in page.attributes if name.startswith("on") or name in {"href", "style", "srcset"}
-    ]
-    sources = [value for name, value in page.attributes if name == "src"]
-    assert len(sources) == 7 and all(value.startswith("data:image/svg+xml;base64,") for value in sources)
-    assert ("content", "default-src 'none'; style-src 'unsafe-inline'; img-src data:") in page.attributes
+    assert not [name for name, _ in page.attributes if name.startswith("on") or name == "style"]
+    assert all(value.startswith("#") for name, value in page.attributes if name == "href")
+    sources = pictures_of(page)
+    assert len(sources) == 2 * FIGURES and all(
+        value.startswith("data:image/svg+xml;base64,") for value in sources
+    )
+    (policy,) = [value for name, value in page.attributes if name == "content" and "-src" in value]
+    assert re.fullmatch(
+        r"default-src 'none'; img-src data:; style-src 'sha256-[\w+/=]+'; script-src 'sha256-[\w+/=]+';"
+        r" base-uri 'none'; form-action 'none'",
+        policy,
+    )
     visible = "".join(char if char.isprintable() else " " for char in text)
     # Title, heading, two headline tables, four benchmark rows, reasons, filter, cost, command: all show it as text.
     assert page.text.count(visible) >= 11
     assert not re.search("[\x00-\x08\x0b-\x1f\u202e\u2028]", page.text)
 
 
+def test_the_only_script_is_ours_and_all_else_is_packed(report: tuple[str, Path]) -> None:
+    *data, (attributes, code) = page_of(report[1]).scripts
+    assert attributes == {} and code == SCRIPT.read_text(encoding="utf-8")
+    assert len(data) == 2
+    for kind, text in data:
+        assert kind["type"] == "application/octet-stream" and re.fullmatch(r"[A-Za-z0-9+/]+=*", text)
+
+
+def test_the_script_never_makes_markup_or_code_of_text() -> None:
+    code = SCRIPT.read_text(encoding="utf-8")
+    for risky in (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacent",
+        "document.write",
+        "eval",
+        "Function(",
+        "fetch(",
+        "http",
+    ):
+        assert risky not in code, risky
+
+
 def test_hostile_text_stays_text_inside_the_figures(report: tuple[str, Path]) -> None:
     text, folder = report
-    images = [b64decode(value.split(",")[1]) for name, value in page_of(folder).attributes if name == "src"]
-    assert sorted(images) == sorted(path.read_bytes() for path in (folder / "figures").iterdir())
+    images = [b64decode(value.split(",")[1]) for value in pictures_of(page_of(folder))]
+    assert sorted(images) == sorted(path.read_bytes() for path in (folder / "figures").glob("*.svg"))
     label = "".join(char if char.isprintable() else " " for char in text)[:23]
     for image in images:
         assert label in "".join(ElementTree.fromstring(image).itertext())
         names = {element.tag.split("}")[1] for element in ElementTree.fromstring(image).iter()}
-        assert names <= {"svg", "defs", "style", "g", "path", "use", "clipPath", "rect", "text", "tspan"}
+        assert names <= {
+            "svg",
+            "defs",
+            "style",
+            "g",
+            "path",
+            "use",
+            "clipPath",
+            "pattern",
+            "rect",
+            "text",
+            "tspan",
+        }
         assert b"evil.example" not in re.sub(rb"<text.*?</text>|<!--.*?-->", b"", image, flags=re.S)
 
 
@@ -144,13 +215,14 @@ def test_hostile_text_does_not_break_markdown_tables_or_fences(report: tuple[str
             outside.append(line)
     assert not fence
     widths = [len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) - 1 for line in outside if line.startswith("|")]
-    # Two headline tables (2 rows each), benchmarks (4), without unreadable (2), reasons (2), filter (1), cost (2),
-    # each with header and rule.
-    assert widths == [8] * 4 + [8] * 4 + [10] * 6 + [5] * 4 + [2] * 4 + [2] * 3 + [5] * 4
+    # Two headline tables (2 rows each), priors (2), two of further metrics (2 each), benchmarks (4), without unreadable (2),
+    # reasons (2), filter (1), cost (2), each with header and rule.
+    headline, details = [8] * 4 + [8] * 4 + [6] * 4, [13] * 4 + [13] * 4 + [10] * 6 + [5] * 4 + [2] * 4
+    assert widths == headline + details + [2] * 3 + [5] * 4
     assert not [line for line in outside if "<" in line]
     assert [line for line in outside if line.startswith("# ")] == [outside[0]]
     images = [line for line in outside if re.search(r"(?<!\\)\]\(", line)]
-    assert len(images) == 7 and all("](figures/" in line for line in images)
+    assert len(images) == FIGURES and all("](figures/" in line for line in images)
     assert not any(re.search(r"(?<!\\)`", line) for line in outside)
     assert "## Recipe" in outside
 
@@ -166,5 +238,5 @@ def test_hostile_labels_do_not_break_the_seeds_table(text: str) -> None:
 
 
 def test_the_page_names_no_address_outside_the_text_of_the_run(tmp_path: Path) -> None:
-    page = write_report(hostile_run("plain"), tmp_path).read_text(encoding="utf-8")
+    page = write_page(hostile_run("plain"), tmp_path / "report.html").read_text(encoding="utf-8")
     assert "http:" not in page and "https:" not in page and "url(" not in page and "@import" not in page

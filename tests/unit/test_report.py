@@ -1,6 +1,5 @@
 """Reports show the numbers of `metrics`, mark the best, and write whole files with the same bytes each time."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,19 +7,20 @@ import polars as pl
 import pytest
 
 from calibsft.errors import InputError
-from calibsft.metrics import evaluate, reliability_bins, score_table
-from calibsft.metrics.table import ConfidenceTable
+from calibsft.metrics import evaluate, score_table
 from calibsft.report import (
     ModelResult,
     RunSummary,
     SeedResult,
     StageCost,
-    TargetHistogram,
-    figures,
+    TrainingSet,
     seeds_table,
     write_report,
 )
 from calibsft.report.columns import duration
+from calibsft.report.comparisons import COMPARED, difference_tables, estimator_table, prior_table
+from calibsft.report.markup import Cell
+from calibsft.report.page import write_page
 from calibsft.report.tables import benchmark_table, cost_table, filter_table, headline_tables, reasons_table
 
 
@@ -60,8 +60,14 @@ TUNED = ModelResult(
 SUMMARY = RunSummary(
     name="tiny",
     models=(BASE, TUNED),
-    targets=TargetHistogram({"0.10": 30, "0.37": 4, "1.00": 50}, {"0.10": 4, "0.37": 4, "1.00": 4}),
-    filtered={"bad_confidence": 3, "truncated": 1200},
+    training_sets=(
+        TrainingSet(
+            "Base",
+            before={"0.10": 30, "0.37": 4, "1.00": 50},
+            after={"0.10": 4, "0.37": 4, "1.00": 4},
+            filtered={"bad_confidence": 3, "truncated": 1200},
+        ),
+    ),
     costs=(StageCost("rollout", 50.0, 100_000, 512.0), StageCost("verify", 75.4, None, None)),
     recipe_yaml="seed: 0\nsft:\n  beta: 0.5\n",
     command="calibsft run tiny",
@@ -169,8 +175,8 @@ def test_reasons_and_filters_are_counted_and_absent_when_empty() -> None:
     assert reasons.header == ("Model", "truncated")
     assert [[cell.text for cell in row] for row in reasons.rows] == [["Base", "1"], ["Tuned", "0"]]
     assert reasons_table((TUNED,)) is None
-    assert column(filter_table(SUMMARY.filtered), "Reason") == ["truncated", "bad_confidence"]
-    assert filter_table({}) is None
+    assert column(filter_table(SUMMARY.training_sets), "Reason") == ["truncated", "bad_confidence"]
+    assert filter_table(()) is None
 
 
 def test_seeds_table_gives_each_seed_and_the_mean_over_seeds() -> None:
@@ -195,38 +201,48 @@ def test_report_writes_page_markdown_and_figures_and_leaves_nothing_else(tmp_pat
     assert files == {
         "report.html",
         "report.md",
-        *(f"figures/{name}.svg" for name in ("confidence", "reliability", "targets")),
+        *(
+            f"figures/{name}{theme}.{kind}"
+            for name in ("confidence", "reliability", "correlation", "coverage", "targets")
+            for theme in ("", "-dark")
+            for kind in ("svg", "png")
+        ),
     }
 
 
 def test_both_formats_show_every_number_of_the_tables(tmp_path: Path) -> None:
-    html = write_report(SUMMARY, tmp_path).read_text()
+    html = write_report(SUMMARY, tmp_path, ["svg"]).read_text()
     markdown = (tmp_path / "report.md").read_text()
-    for table in (*headline_tables(LABELS, SCORES), cost_table(SUMMARY.costs)):
+    scores = [score_table(model.rows, True, COMPARED) for model in (BASE, TUNED)]
+    for table in (*headline_tables(LABELS, scores), cost_table(SUMMARY.costs)):
         for row in table.rows:
             for cell in row:
-                assert f">{cell.text}</td>" in html
+                below = f"<small>{cell.span}</small>" if cell.span else ""
+                assert f">{cell.text}{below}</td>" in html
             texts = [f"**{cell.text}**" if cell.best else cell.text for cell in row]
-            assert f"| {' | '.join(texts)} |" in markdown
+            spans = [f" ({cell.span})" if cell.span else "" for cell in row]
+            assert f"| {' | '.join(map(''.join, zip(texts, spans, strict=True)))} |" in markdown
 
 
 def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
-    first, second = write_report(SUMMARY, tmp_path / "a"), write_report(SUMMARY, tmp_path / "b")
+    first, second = (write_report(SUMMARY, tmp_path / name, ["svg"]) for name in "ab")
     for path in first.parent.rglob("*.*"):
         assert path.read_bytes() == (second.parent / path.relative_to(first.parent)).read_bytes(), path.name
 
 
 def test_row_order_does_not_change_the_page(tmp_path: Path) -> None:
     shuffled = tuple(ModelResult(model.label, model.rows.reverse()) for model in SUMMARY.models)
-    first = write_report(SUMMARY, tmp_path / "a")
-    assert first.read_bytes() == write_report(replace(SUMMARY, models=shuffled), tmp_path / "b").read_bytes()
+    first = write_page(SUMMARY, tmp_path / "a.html")
+    assert (
+        first.read_bytes() == write_page(replace(SUMMARY, models=shuffled), tmp_path / "b.html").read_bytes()
+    )
 
 
 def test_a_run_without_models_is_refused_and_one_without_extras_is_shown(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no evaluated model"):
         write_report(replace(SUMMARY, models=()), tmp_path)
-    bare = replace(SUMMARY, models=(TUNED,), targets=None, filtered={}, costs=(), recipe_yaml="", command="")
-    html = write_report(bare, tmp_path).read_text()
+    bare = replace(SUMMARY, models=(TUNED,), training_sets=(), costs=(), recipe_yaml="", command="")
+    html = write_page(bare, tmp_path / "bare.html").read_text()
     assert "Confidence targets" not in html and "Cost per stage" not in html
 
 
@@ -235,41 +251,90 @@ def test_the_page_says_how_to_read_pooled_ece(tmp_path: Path) -> None:
     assert "pooled ECE of 0" in html and "10 bins, [k/10,(k+1)/10), 1.0 in the last" in html
 
 
-def test_reliability_bars_are_the_bins_of_ece(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[list[float]] = []
-    monkeypatch.setattr(figures, "bars", lambda _ax, _left, height, *_: drawn.append(height))
-    figures.reliability_diagrams([BASE])
-    rows = BASE.rows.with_columns(pl.col("confidence").fill_null(0.0))
-    table = ConfidenceTable.from_rows(rows["confidence"].to_numpy(), rows["correct"].to_numpy())
-    filled = [part for part in reliability_bins(table) if part.count]
-    assert drawn == [[part.accuracy for part in filled], [part.count for part in filled]]
+def test_intervals_stand_beside_the_figures_that_have_one() -> None:
+    scores = [score_table(BASE.rows, True, COMPARED)]
+    row = headline_tables(["Base"], scores)[0].rows[0]
+    low, high = scores[0]["splits"]["id"]["intervals"]["brier"]
+    spans = {
+        title: cell.span for title, cell in zip(headline_tables(["Base"], scores)[0].header, row, strict=True)
+    }
+    assert spans["Brier ↓"] == f"{low:.3f} – {high:.3f}"
+    assert spans["ECE, pooled ↓"] == spans["Effective support"] == spans["Model"] == ""
 
 
-def test_distribution_bars_hold_every_readable_response(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[list[float]] = []
-    monkeypatch.setattr(figures, "bars", lambda _ax, _left, height, *_, **__: drawn.append(height))
-    figures.confidence_distribution([BASE])
-    right, wrong = (sum(heights) for heights in drawn)
-    readable = BASE.rows.filter(pl.col("confidence").is_not_null())
-    assert right == pytest.approx(readable["correct"].mean())
-    assert right + wrong == pytest.approx(1)
+def test_what_calibsft_changes_is_a_paired_difference_of_the_headline(tmp_path: Path) -> None:
+    after = replace(TUNED, label="After", counterpart="Base", calibrated=True)
+    inside, outside = difference_tables((BASE, after), ["id", "ood"])
+    assert outside.title == "What CalibSFT changes, out of distribution"
+    assert (
+        inside.title == "What CalibSFT changes, in distribution" and inside.rows[0][0].text == "After − Base"
+    )
+    means = [score["splits"]["id"] for score in SCORES]
+    for title, key in {"Pass@1 ↑": "pass@1", "AUROC ↑": "auroc", "Brier ↓": "brier", "ECE ↓": "ece"}.items():
+        value = means[1][key] - means[0][key]
+        assert number(column(inside, title)[0]) == pytest.approx(value, abs=5e-4), title
+    assert difference_tables((BASE, TUNED), ["id"]) == []
+    assert (
+        "What CalibSFT changes"
+        in write_page(replace(SUMMARY, models=(BASE, after)), tmp_path / "p.html").read_text()
+    )
 
 
-@pytest.mark.parametrize("count", [1, 3, 5])
-def test_figures_have_a_panel_per_model_and_text_as_text(count: int) -> None:
-    models = [ModelResult(f"model {index}", TUNED.rows) for index in range(count)]
-    for svg in (figures.confidence_distribution(models), figures.reliability_diagrams(models)):
-        assert len(set(re.findall(r"model \d", svg))) == count
-        assert "<metadata" not in svg and "DOCTYPE" not in svg
+def test_a_change_is_marked_where_its_whole_interval_is_better_or_worse() -> None:
+    blind, sighted = ModelResult("Blind", many(0.9, 0)), ModelResult("Sighted", many(0.05, 0.9))
+    for ours, other, better in ((sighted, blind, True), (blind, sighted, False)):
+        (table,) = difference_tables((replace(ours, counterpart=other.label), other), ["id"])
+        cells = dict(zip(table.header, table.rows[0], strict=True))
+        low, high = map(number, cells["Brier ↓"].span.split(" to "))
+        assert low <= number(cells["Brier ↓"].text) <= high and (high < 0 if better else low > 0)
+        assert (cells["Brier ↓"].best, cells["Brier ↓"].worse) == (better, not better)
+        assert (cells["AUROC ↑"].best, cells["AUROC ↑"].worse) == (better, not better)
+        assert cells["Pass@1 ↑"] == Cell("0.000", span="0.000 to 0.000")
 
 
-@pytest.mark.filterwarnings("error")
-def test_labels_in_any_script_are_drawn_without_a_warning() -> None:
-    assert "模型 ✅ ا" in figures.confidence_distribution([ModelResult("模型 ✅ ا", TUNED.rows)])
+def number(text: str) -> float:
+    return float(text.replace("−", "-"))
 
 
-def test_targets_may_be_words_and_confidences_may_be_all_unreadable() -> None:
-    svg = figures.target_histogram(TargetHistogram({"low": 3, "high": 5}, {"low": 3, "high": 3}))
-    assert ">low<" in svg and "8 responses" in svg
-    unread = BASE.rows.with_columns(confidence=pl.lit(None, dtype=pl.Float64))
-    assert "no readable confidence" in figures.confidence_distribution([ModelResult("x", unread)])
+def many(confidence: float, spread: float) -> pl.DataFrame:
+    """200 responses, right where the confidence is above its mean if there is any spread."""
+    return rows_of(
+        {"gsm8k": [confidence + spread * (i % 2) for i in range(200)]}, [i % 2 == 1 for i in range(200)]
+    )
+
+
+def test_models_that_rl_may_start_from_are_diagnosed(tmp_path: Path) -> None:
+    models = (
+        ModelResult("Base", many(0.9, 0)),
+        ModelResult("Good", many(0.05, 0.9)),
+        ModelResult("Base→RLCR", many(0.9, 0), starts_rl=False),
+        ModelResult("Nothing", rows_of({"gsm8k": [None, None]}, [True, False])),
+    )
+    table = prior_table(models)
+    assert column(table, "Model") == ["Base", "Good"]
+    assert column(table, "Worth it") == ["yes", "no"]
+    assert "AUROC 0.50" in column(table, "Why")[0] and column(table, "Top-1") == [
+        "0.90: 100.0 %",
+        "0.05: 50.0 %",
+    ]
+    assert prior_table(models[2:]) is None
+
+
+def test_estimators_stand_side_by_side_without_a_best() -> None:
+    found = {"verbalized": SCORES[0], "self-consistency": SCORES[1]}
+    table = estimator_table((replace(BASE, estimators=found), TUNED))
+    assert column(table, "Estimator") == ["verbalized", "self-consistency"]
+    assert column(table, "AUROC ↑") == [
+        f"{score['splits']['mean over datasets']['auroc']:.3f}" for score in SCORES
+    ]
+    assert not any(cell.best for row in table.rows for cell in row)
+    assert estimator_table((TUNED,)) is None
+
+
+def test_several_training_sets_are_told_apart() -> None:
+    other = TrainingSet("Other", {"0.10": 1}, {"0.10": 1}, {"truncated": 2, "nested_tag": 1})
+    table = filter_table((*SUMMARY.training_sets, other))
+    assert table.header == ("Reason", "Base", "Other")
+    assert [tuple(cell.text for cell in row) for row in table.rows] == [
+        ("truncated", "1,200", "2"), ("bad_confidence", "3", "0"), ("nested_tag", "0", "1"),
+    ]  # fmt: skip

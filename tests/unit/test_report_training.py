@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from calibsft.artifacts import StageFolder, write_json, write_parquet
@@ -18,12 +19,14 @@ from calibsft.report import (
     ModelResult,
     RunSummary,
     TrainingRun,
-    dynamics,
-    figures,
     write_report,
 )
+from calibsft.report.figures import FIGURES, render
+from calibsft.report.figures.panels import pairs_of
+from calibsft.report.figures.smoothing import window
+from calibsft.report.figures.style import LIGHT, PAGE_INCHES, PANELS_PER_ROW, grid
+from calibsft.report.page import write_page
 from calibsft.report.runs import seeds_report, summarise
-from calibsft.report.style import PAGE_INCHES, PANELS_PER_ROW, grid
 
 ORDER = (
     "sft",
@@ -40,6 +43,7 @@ LABELS = {
     "eval-rlcr-base": "Base→RLCR",
     "eval-rlcr-calibsft": "CalibSFT→RLCR",
 }
+STEPS = {"Base": [], "CalibSFT": ["calibsft"], "Base→RLCR": ["rlcr"], "CalibSFT→RLCR": ["calibsft", "rlcr"]}
 
 
 def training(
@@ -94,8 +98,6 @@ def answers(shift: float = 0.0) -> pl.DataFrame:
 SUMMARY = RunSummary(
     name="tiny",
     models=(ModelResult("Base", answers()), ModelResult("CalibSFT", answers(0.1))),
-    targets=None,
-    filtered={},
     costs=(),
     recipe_yaml="",
     command="",
@@ -112,9 +114,10 @@ def stage(
     folder.finish(**facts)
 
 
-def evaluated(root: Path, name: str, label: str, seed: int = 0) -> None:
-    settings = {"seed": seed, "eval": {"samples": 1}}
-    stage(root, name, settings, {"label": label}, {})
+def evaluated(root: Path, name: str, label: str, seed: int = 0, steps: list[str] | None = None) -> None:
+    settings = {"seed": seed, "format": "probability", "eval": {"samples": 1}}
+    lineage = {} if steps is None else {"steps": steps}
+    stage(root, name, settings, {"label": label, **lineage}, {})
     rows = answers(0.01 * len(label) + 0.01 * seed)
     write_parquet(root / name / "rows.parquet", rows)
     write_json(root / name / "metrics.json", score_table(rows))
@@ -132,17 +135,23 @@ def trained(root: Path, name: str, run: TrainingRun, **files: str) -> None:
 
 def run_folder(root: Path, seed: int = 0) -> Path:
     for name, label in LABELS.items():
-        evaluated(root, name, label, seed)
+        evaluated(root, name, label, seed, STEPS[label])
     stage(root, "sft", {"seed": seed}, {}, {"metrics.jsonl": '{"step": 1, "loss": 2.0}\n'})
     trained(root, "rlcr-calibsft", training(calibrated=True, distinct=6.0 + seed))
     trained(root, "rlcr-base", training(distinct=3.0 + seed))
     return root
 
 
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Figures come back as figures instead of SVG text."""
-    monkeypatch.setattr(dynamics, "svg", lambda figure: figure)
+def drawn(name: str, **parts: Any) -> Figure | None:
+    """A figure of a run with these parts."""
+    with rc_context(LIGHT.settings):
+        return FIGURES[name].draw(replace(SUMMARY, **parts))
+
+
+def svg(name: str, **parts: Any) -> str:
+    pictures = render(FIGURES[name], replace(SUMMARY, **parts), LIGHT, ["svg"])
+    assert pictures is not None
+    return pictures["svg"].decode()
 
 
 def visible(figure: Figure) -> list[Any]:
@@ -225,6 +234,42 @@ def test_held_out_evaluations_and_gradient_shares_are_read_where_they_exist(tmp_
     assert share.values.rows() == [(0.95, 0.36, 0.33)]
 
 
+def test_models_know_their_method_and_what_differs_from_them_in_calibsft_alone(tmp_path: Path) -> None:
+    root = run_folder(tmp_path)
+    evaluated(root, "eval", "Other")
+    found = {
+        model.label: (model.method, model.calibrated, model.counterpart, model.starts_rl)
+        for model in summarise(root, ORDER).models
+    }
+    assert found == {
+        "Base": ("", False, "", True),
+        "CalibSFT": ("", True, "Base", True),
+        "Base→RLCR": ("RLCR", False, "", False),
+        "CalibSFT→RLCR": ("RLCR", True, "Base→RLCR", False),
+        "Other": ("", None, "", True),
+    }
+
+
+def test_results_under_budgets_are_in_distribution_means_with_the_unlimited_one_last(tmp_path: Path) -> None:
+    root = run_folder(tmp_path)
+    limited = [{"budget": 8, "forced": 0.5, **score_table(answers(0.2))}]
+    write_json(root / "eval-base" / "budgets.json", limited)
+    base, tuned, *_ = summarise(root, ORDER).models
+    free = score_table(base.rows)["splits"]["id"]
+    under = limited[0]["splits"]["id"]
+    assert base.budgets.rows() == [(8, under["pass@1"], under["ece"]), (None, free["pass@1"], free["ece"])]
+    assert under["ece"] != free["ece"] and tuned.budgets is None
+
+
+def test_budgets_without_in_distribution_benchmarks_are_means_over_all(tmp_path: Path) -> None:
+    evaluated(tmp_path, "eval-base", "Base")
+    scores = score_table(answers().with_columns(split=pl.lit("ood")))
+    write_json(tmp_path / "eval-base" / "metrics.json", scores)
+    write_json(tmp_path / "eval-base" / "budgets.json", [{"budget": 8, "forced": 0.5, **scores}])
+    (model,) = summarise(tmp_path, ORDER).models
+    assert model.budgets["ece"].to_list() == [scores["splits"]["mean over datasets"]["ece"]] * 2
+
+
 def test_settings_that_differ_between_stages_stand_under_the_later_stage(tmp_path: Path) -> None:
     root = run_folder(tmp_path)
     trained(root, "redoubt-base", training("ReDoubt", count=15))
@@ -239,7 +284,7 @@ def test_trainings_of_a_method_are_paired_in_order_and_may_lack_a_counterpart() 
     runs = [
         training("RLCR"), training("CoCA", True), training("RLCR", True), training("RLCR", start="RLVR"),
     ]  # fmt: skip
-    found = [(pair.method, [run and run.label for run in pair.runs]) for pair in dynamics.pairs_of(runs)]
+    found = [(pair.method, [run and run.label for run in pair.both]) for pair in pairs_of(runs)]
     assert found == [
         ("RLCR", ["Base→RLCR", "CalibSFT→RLCR"]),
         ("RLCR", ["RLVR→RLCR", None]),
@@ -247,10 +292,9 @@ def test_trainings_of_a_method_are_paired_in_order_and_may_lack_a_counterpart() 
     ]
 
 
-@pytest.mark.usefixtures("drawn")
 def test_calibration_curves_show_every_step_and_its_mean_with_five_neighbours_on_either_side() -> None:
     run = training(calibrated=True, count=120)
-    figure = dynamics.calibration_curves([training(), run])
+    figure = drawn("calibration-curves", training=[training(), run])
     panels = {ax.get_ylabel(): ax for ax in visible(figure)}
     assert list(panels) == ["ECE", "Brier", "AUROC", "Pass@1"]
     values = run.steps["ece"].to_list()
@@ -265,33 +309,32 @@ def test_calibration_curves_show_every_step_and_its_mean_with_five_neighbours_on
 
 @pytest.mark.parametrize("steps, width", [(1, 1), (19, 1), (30, 3), (75, 7), (100, 11), (160, 11)])
 def test_short_trainings_are_smoothed_less(steps: int, width: int) -> None:
-    assert dynamics.window(steps) == width
+    assert window(steps) == width
 
 
-@pytest.mark.usefixtures("drawn")
 def test_the_two_kinds_of_training_differ_in_colour_and_in_line_style_and_are_explained_once() -> None:
-    figure = dynamics.calibration_curves([training("RLCR"), training("CoCA"), training("CoCA", True)])
+    figure = drawn(
+        "calibration-curves", training=[training("RLCR"), training("CoCA"), training("CoCA", True)]
+    )
     assert legend(figure) == ["without CalibSFT", "after CalibSFT"]
     both = visible(figure)[1]
     without, after = (lines(both, label)[0] for label in legend(figure))
     assert without.get_color() != after.get_color() and without.get_linestyle() != after.get_linestyle()
 
 
-@pytest.mark.usefixtures("drawn")
 def test_the_methods_of_a_row_share_one_scale() -> None:
     other = training("CoCA")
     other = replace(other, steps=other.steps.with_columns(pl.col("ece", "brier", "auroc", "pass@1") / 2))
-    figure = dynamics.calibration_curves([training("RLCR"), other])
+    figure = drawn("calibration-curves", training=[training("RLCR"), other])
     for row in range(4):
         left, right = visible(figure)[2 * row : 2 * row + 2]
         assert left.get_ylim() == right.get_ylim()
     assert [ax.get_title(loc="left") for ax in visible(figure)[:2]] == ["RLCR", "CoCA"]
 
 
-@pytest.mark.usefixtures("drawn")
 def test_exploration_has_values_on_the_left_entropy_on_the_right_and_calibsft_below() -> None:
     upper, lower = training(), training(calibrated=True, distinct=6.0)
-    figure = dynamics.exploration_curves([lower, upper])
+    figure = drawn("exploration-curves", training=[lower, upper])
     (top, bottom), right = visible(figure)[:2], visible(figure)[2:]
     assert top.get_title(loc="left").startswith("Base→RLCR\n")
     assert bottom.get_title(loc="left") == "CalibSFT→RLCR\nmean 6.0 values"
@@ -303,22 +346,22 @@ def test_exploration_has_values_on_the_left_entropy_on_the_right_and_calibsft_be
 
 
 def test_names_too_long_for_a_panel_are_cut() -> None:
-    for draw in (dynamics.calibration_curves, dynamics.exploration_curves):
-        svg = draw([training("R" * 30, start="B" * 30)])
-        assert re.search("(R{23}|B{23})…", svg) and "R" * 24 not in svg and "B" * 24 not in svg
+    for name in ("calibration-curves", "exploration-curves"):
+        text = svg(name, training=[training("R" * 30, start="B" * 30)])
+        assert re.search("(R{23}|B{23})…", text) and "R" * 24 not in text and "B" * 24 not in text
 
 
 def test_exploration_says_where_a_counterpart_was_not_trained() -> None:
-    assert "not trained" in dynamics.exploration_curves([training()])
-    assert "not trained" not in dynamics.exploration_curves([training(), training(calibrated=True)])
+    both = [training(), training(calibrated=True)]
+    assert "not trained" in svg("exploration-curves", training=both[:1])
+    assert "not trained" not in svg("exploration-curves", training=both)
 
 
-@pytest.mark.usefixtures("drawn")
 @pytest.mark.parametrize("methods, wide", [(1, 1), (6, 6), (7, 4), (13, 5)])
 def test_curves_wrap_before_the_figure_is_wider_than_the_page(methods: int, wide: int) -> None:
     runs = [training(f"M{index}", count=3) for index in range(methods)]
-    for draw, rows in ((dynamics.calibration_curves, 4), (dynamics.exploration_curves, 2)):
-        figure = draw(runs)
+    for name, rows in (("calibration-curves", 4), ("exploration-curves", 2)):
+        figure = drawn(name, training=runs)
         panels = [ax for ax in visible(figure) if ax.get_subplotspec().is_first_row()]
         assert len({ax.get_subplotspec().colspan.start for ax in panels}) == wide
         assert figure.get_figwidth() <= PAGE_INCHES + 1e-9
@@ -328,21 +371,21 @@ def test_curves_wrap_before_the_figure_is_wider_than_the_page(methods: int, wide
         assert len(numbered) == rows * -(-methods // wide)
 
 
-@pytest.mark.usefixtures("drawn")
 def test_held_out_curves_show_the_in_distribution_points_only() -> None:
     run = replace(training(), evals=evaluations(100, 50))
-    figure = dynamics.held_out_curves([run, training(calibrated=True)])
+    figure = drawn("held-out-curves", training=[run, training(calibrated=True)])
     brier, auroc = visible(figure)
     assert (brier.get_ylabel(), auroc.get_ylabel()) == ("Brier", "AUROC")
     (line,) = brier.get_lines()
     assert line.get_xydata().tolist() == [[50, 0.25], [100, pytest.approx(0.3)]]
-    assert dynamics.held_out_curves([training()]) is None
-    assert dynamics.held_out_curves([replace(run, evals=run.evals.filter(split="ood"))]) is None
+    assert drawn("held-out-curves", training=[training()]) is None
+    outside = replace(run, evals=run.evals.filter(split="ood"))
+    assert drawn("held-out-curves", training=[outside]) is None
 
 
-@pytest.mark.usefixtures("drawn")
 def test_gradient_points_are_the_measured_shares_and_the_line_is_equal_share() -> None:
-    figure = dynamics.gradient_shares([gradient(), gradient("CalibSFT", (0.5, 0.3, 0.15, 0.05))])
+    shares = [gradient(), gradient("CalibSFT", (0.5, 0.3, 0.15, 0.05))]
+    figure = drawn("gradient-shares", gradients=shares)
     base, tuned = visible(figure)
     assert base.collections[0].get_offsets().tolist() == [[0.7, 0.0005], [0.2995, 0.2995], [0.0005, 0.7]]
     assert len(tuned.collections[0].get_offsets()) == 4
@@ -352,22 +395,20 @@ def test_gradient_points_are_the_measured_shares_and_the_line_is_equal_share() -
 
 
 def test_rare_values_are_counted_with_their_share_of_the_gradient() -> None:
-    svg = dynamics.gradient_shares([gradient()])
-    assert "1 of 3 values below 0.1 %:<" in svg and ">70.0 % of the gradient<" in svg
-    assert ">1e-3<" in svg and "mathdefault" not in svg
+    text = svg("gradient-shares", gradients=[gradient()])
+    assert "1 of 3 values below 0.1 %:<" in text and ">70.0 % of the gradient<" in text
+    assert ">1e-3<" in text and "mathdefault" not in text and "mean over 64 responses<" in text
     nothing = gradient().values.with_columns(gradient_share=pl.lit(0.0), probability=pl.lit(0.0))
-    assert ">0.0 % of the gradient<" in dynamics.gradient_shares([replace(gradient(), values=nothing)])
+    empty = replace(gradient(), values=nothing)
+    assert ">0.0 % of the gradient<" in svg("gradient-shares", gradients=[empty])
 
 
 @pytest.mark.parametrize("count", [3, 4, 5, 15])
-def test_many_models_are_drawn_in_at_most_four_columns_within_the_page(
-    count: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(figures, "svg", lambda figure: figure)
+def test_many_models_are_drawn_in_at_most_four_columns_within_the_page(count: int) -> None:
     models = [ModelResult(f"model {index}", answers()) for index in range(count)]
     assert grid(count)[1] == min(count, 4) == min(count, PANELS_PER_ROW)
-    for draw in (figures.confidence_distribution, figures.reliability_diagrams):
-        assert draw(models).get_figwidth() <= PAGE_INCHES + 1e-9
+    for name in ("confidence", "reliability", "correlation"):
+        assert drawn(name, models=models).get_figwidth() <= PAGE_INCHES + 1e-9
 
 
 # The page
@@ -375,41 +416,28 @@ def test_many_models_are_drawn_in_at_most_four_columns_within_the_page(
 
 def test_the_page_gains_the_figures_of_what_was_measured_and_nothing_without_rl(tmp_path: Path) -> None:
     runs = (replace(training(), evals=evaluations(50)), training(calibrated=True))
-    page = write_report(
-        replace(SUMMARY, training=runs, gradients=(gradient(), gradient("CalibSFT"))), tmp_path / "rl"
-    )
+    measured = replace(SUMMARY, training=runs, gradients=(gradient(), gradient("CalibSFT")))
+    page = write_report(measured, tmp_path / "rl", ["svg"])
     names = {path.stem for path in (page.parent / "figures").iterdir()}
     added = {"calibration-curves", "exploration-curves", "held-out-curves", "gradient-shares"}
-    assert names == {"confidence", "reliability"} | added
+    always = {"confidence", "reliability", "correlation", "coverage"}
+    assert names == {f"{name}{theme}" for name in always | added for theme in ("", "-dark")}
     text = (page.parent / "report.md").read_text()
-    assert (
-        "rolling mean over about a tenth of the steps, at most 11" in text
-        and "Responses per model: 64." in text
-    )
+    assert "rolling mean over about a tenth of the steps, at most 11" in text
     assert "An arrow is a training" in text and "An arrow is a training" in page.read_text()
-    plain = write_report(SUMMARY, tmp_path / "plain")
-    assert {path.stem for path in (plain.parent / "figures").iterdir()} == {"confidence", "reliability"}
+    plain = write_report(SUMMARY, tmp_path / "plain", ["svg"])
+    assert {path.stem.removesuffix("-dark") for path in (plain.parent / "figures").iterdir()} == always
     assert "An arrow is a training" not in plain.read_text()
 
 
-def test_the_same_trainings_give_the_same_bytes() -> None:
-    runs, shares = [training(), training(calibrated=True)], [gradient(), gradient("CalibSFT")]
-    for draw, data in (
-        (dynamics.calibration_curves, runs),
-        (dynamics.exploration_curves, runs),
-        (dynamics.gradient_shares, shares),
-    ):
-        assert draw(data) == draw(data)
-
-
 def test_long_details_are_folded_and_the_headline_never_is(tmp_path: Path) -> None:
-    models = tuple(ModelResult(f"model {index}", answers()) for index in range(15))
-    html = write_report(replace(SUMMARY, models=models), tmp_path).read_text()
+    models = tuple(ModelResult(f"model {index}", answers()) for index in range(7))
+    html = write_page(replace(SUMMARY, models=models), tmp_path / "report.html").read_text()
     folded = re.findall(r"<summary>(.*?)</summary>", html)
-    assert folded == ["Per benchmark (30 rows)", "Resolved recipe"]
+    assert folded == ["Per benchmark (14 rows)", "Resolved recipe"]
     before = html.split("<h2>Details</h2>")[0]
-    assert before.count("<table>") == 2 and "<details>" not in before
-    few = write_report(SUMMARY, tmp_path).read_text()
+    assert before.count("<table>") == 3 and "<details>" not in before
+    few = write_page(SUMMARY, tmp_path / "report.html").read_text()
     assert re.findall(r"<summary>(.*?)</summary>", few) == ["Resolved recipe"]
 
 

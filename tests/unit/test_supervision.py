@@ -38,10 +38,10 @@ def test_weights_are_those_of_the_loss(
     fine_tune(str(random_checkpoint), data, settings, FORMATS["probability"], 0, tmp_path, "cpu")
     found = pl.read_parquet(tmp_path / SUPERVISION).sort("question_id", "sample")
     assert found.select("question_id", "sample").rows() == [("0", 0), ("0", 1), ("1", 0), ("1", 1)]
-    for written, tokens, weights in zip(rows, found["tokens"], found["weights"], strict=False):
-        response, tokens, weights = str(written["response"]), tokens.to_list(), weights.to_list()
-        assert "".join(tokens[:-1]) == response and len(weights) == len(tokens)
-        start = tokens.index("<confidence>")
+    shown = found.select("tokens", "weights", "confidence_at").iter_rows()
+    for written, (tokens, weights, start) in zip(rows, shown, strict=False):
+        assert "".join(tokens[:-1]) == written["response"] and len(weights) == len(tokens)
+        assert tokens[start] == "<confidence>"
         reasoning, confidence = weights[:start], weights[start:]
         trained = loss != "confidence-only"
         assert all(

@@ -11,8 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from calibsft.cli.build import build
+from calibsft.cli.diagnose import diagnose
 from calibsft.cli.evaluate import evaluate
 from calibsft.cli.ls import ls
+from calibsft.cli.plot import plot
 from calibsft.cli.report import report
 from calibsft.cli.rl import rl
 from calibsft.cli.rollout import rollout
@@ -33,7 +35,9 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "rl": rl,
     "eval": evaluate,
     "score": score,
+    "diagnose": diagnose,
     "report": report,
+    "plot": plot,
     "validate": validate,
     "ls": ls,
 }

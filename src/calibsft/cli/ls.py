@@ -16,11 +16,14 @@ Rows = list[dict[str, Any]]
 
 def ls(
     what: Annotated[
-        str, typer.Argument(help="benchmarks, graders, formats, targets, methods or recipes; default: these.")
+        str,
+        typer.Argument(
+            help="benchmarks, graders, formats, targets, methods, estimators, figures or recipes; default: these."
+        ),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """List what there is: benchmarks, graders, formats, targets, methods, recipes."""
+    """List what there is: benchmarks, graders, formats, targets, methods, estimators, figures, recipes."""
     if what and what not in THINGS:
         unknown_name("thing to list", what, list(THINGS))
     rows = THINGS[what][1]() if what else [{"name": name, "says": text} for name, (text, _) in THINGS.items()]
@@ -119,6 +122,21 @@ def methods() -> Rows:
     ]
 
 
+def estimators() -> Rows:
+    from calibsft.estimators import ESTIMATORS
+
+    return [
+        {"name": name, "says": _first_line(estimator.estimate.__module__)}
+        for name, estimator in ESTIMATORS.items()
+    ]
+
+
+def figures() -> Rows:
+    from calibsft.report.figures import FIGURES
+
+    return [{"name": name, "says": _first_line(plot.draw.__module__)} for name, plot in FIGURES.items()]
+
+
 def recipes() -> Rows:
     from calibsft.recipe import recipe_folders
 
@@ -138,6 +156,8 @@ THINGS: dict[str, tuple[str, Callable[[], Rows]]] = {
     "formats": ("how a confidence is written", formats),
     "targets": ("what a response's confidence should have been", targets),
     "methods": ("RL methods", methods),
+    "estimators": ("where a confidence is taken from", estimators),
+    "figures": ("what can be drawn of a run or of files", figures),
     "recipes": ("recipes that come with calibsft", recipes),
 }
 

@@ -1,4 +1,4 @@
-"""`calibsft report`: the page of a finished run."""
+"""`calibsft report`: the page of finished runs, evaluations or files."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,23 +6,57 @@ from typing import Annotated
 import typer
 
 from calibsft.errors import InputError
+from calibsft.text import printable
+
+PAGE_ENDINGS = (".html", ".htm")
+DEFAULT_PAGE = Path("report.html")
 
 
 def report(
-    run_folder: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Folder of a finished run, e.g. runs/tiny-seed0.")
+    sources: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RUN…",
+            help="Folders of finished runs, e.g. runs/tiny-seed0; or folders that `calibsft eval` wrote, or files with"
+            " confidence, correct (and dataset, question_id, question, response, gold). Several are compared.",
+        ),
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Folder for the report; default RUN/report.")
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="report.html for the page alone, or a folder for page, Markdown and figures; default RUN/report for a"
+            " run, else report.html.",
+        ),
     ] = None,
+    responses: Annotated[
+        int,
+        typer.Option(
+            "--responses", min=0, help="About how many responses can be read on the page, by whole questions."
+        ),
+    ] = 100_000,
+    malformed: Annotated[
+        str,
+        typer.Option(
+            "--malformed", help="Rows of files without a readable confidence: error, drop, or counted (as 0)."
+        ),
+    ] = "error",
 ) -> None:
-    """Write the report of a finished run: one offline HTML page, Markdown, and the figures as SVG."""
-    from calibsft.pipeline import recorded_order
-    from calibsft.report.page import write_report
-    from calibsft.report.runs import summarise
+    """Write the report of finished runs: one offline page to look at, compare and read responses in.
 
-    if not run_folder.is_dir():
-        raise InputError(f"{run_folder}: no such run folder; calibsft run makes one")
-    print(
-        f"report: {write_report(summarise(run_folder, recorded_order(run_folder)), out or run_folder / 'report')}"
-    )
+    For example `calibsft report runs/tiny-seed0`, or several side by side: `calibsft report runs/tiny-seed0
+    runs/tiny-seed1 -o seeds.html`.
+    """
+    from calibsft.report.page import write_page, write_report
+    from calibsft.report.sources import is_run, read_sources
+
+    for source in sources:
+        if not source.exists():
+            raise InputError(f"{source}: no such run folder or file; calibsft run makes one")
+    if out is None:
+        alone = len(sources) == 1 and is_run(sources[0])
+        out = sources[0] / "report" if alone else DEFAULT_PAGE
+    summary = read_sources(sources, malformed, responses)
+    is_page = out.suffix.lower() in PAGE_ENDINGS and not out.is_dir()
+    print(printable(f"report: {(write_page if is_page else write_report)(summary, out)}"))

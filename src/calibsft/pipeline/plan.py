@@ -135,7 +135,8 @@ def _stage(
 
 def _write_report(run: Run, folder: Path) -> Facts:
     from calibsft.report.page import write_report
+    from calibsft.report.responses import RESPONSES
     from calibsft.report.runs import summarise
 
-    write_report(summarise(run.root, report_order(run.recipe)), folder)
+    write_report(summarise(run.root, report_order(run.recipe), RESPONSES), folder)
     return {}

@@ -109,7 +109,7 @@ def build_training_set(run: Run, chain: Chain, folder: Path) -> Facts:
     recipe = run.recipe
     summary = build(pool, recipe.targets, run.format(chain), recipe.seed, str(rollouts), folder)
     say("\n".join(build_lines(summary)))
-    return {"rows": summary.rows, "group_size": summary.group_size}
+    return {"label": chain.label, "rows": summary.rows, "group_size": summary.group_size}
 
 
 def run_sft(run: Run, chain: Chain, folder: Path) -> Facts:
@@ -162,7 +162,7 @@ def evaluate(run: Run, chain: Chain, folder: Path) -> Facts:
         recipe.dtype,
         folder.name,
     )
-    return {"label": chain.label, **facts}
+    return {"label": chain.label, "steps": list(chain.steps), **facts}
 
 
 def measure_prior(run: Run, chain: Chain, folder: Path) -> Facts:

@@ -8,22 +8,24 @@ from calibsft.report.page import write_report
 from calibsft.report.summary import (
     GradientShare,
     ModelResult,
+    Responses,
     RunSummary,
     SeedResult,
     StageCost,
-    TargetHistogram,
     TrainingRun,
+    TrainingSet,
 )
 from calibsft.report.tables import seeds_table
 
 __all__ = [
     "GradientShare",
     "ModelResult",
+    "Responses",
     "RunSummary",
     "SeedResult",
     "StageCost",
-    "TargetHistogram",
     "TrainingRun",
+    "TrainingSet",
     "seeds_table",
     "write_report",
 ]

@@ -4,7 +4,7 @@ All numbers of a report are rounded here and nowhere else. Does not know models,
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from calibsft.report.markup import Cell
@@ -68,17 +68,43 @@ MALFORMED = Column("malformed", "Unreadable", percent, better=min)
 SPLIT_ECE = (Column("ece", "ECE, mean", better=min), Column("ece_pooled", "ECE, pooled", better=min))
 SPLIT_COLUMNS = (PASS, AUROC, BRIER, *SPLIT_ECE, SUPPORT, MALFORMED)
 DATASET_COLUMNS = (PASS, AUROC, BRIER, Column("ece", "ECE", better=min), SUPPORT, MALFORMED)
+FURTHER_COLUMNS = (
+    Column("pce", "PCE", better=min),
+    Column("cap_brier", "Cap-Brier", better=min),
+    Column("e_aurc", "E-AURC", better=min),
+    Column("rce", "RCE", better=min),
+    Column("rce_tie", "RCE-tie", better=min),
+    Column("pearson", "r"),
+    Column("spearman", "ρ"),
+    Column("mean_confidence", "Mean confidence"),
+    Column("support", "Values", one_decimal),
+    Column("top1", "Top-1", percent),
+    Column("top3", "Top-3", percent),
+    Column("extreme_share", "Extreme", percent),
+)
 DISTINCT = Column("distinct_values", "Distinct values / question", one_decimal)
 SEED_COLUMNS = (PASS, AUROC, BRIER, *SPLIT_ECE, SUPPORT, DISTINCT)
 
 
 def metric_rows(columns: Sequence[Column], parts: Sequence[Metrics]) -> list[tuple[Cell, ...]]:
-    """One row of cells per dictionary of metrics, the best of each column marked; an absent metric is a dash."""
-    by_column = [_column_cells(column, [part.get(column.key) for part in parts]) for column in columns]
+    """One row of cells per dictionary of metrics, the best of each column marked; an absent metric is a dash.
+
+    Where a dictionary has `intervals`, the ends of a metric's interval stand in its cell.
+    """
+    by_column = [_with_spans(column, _column_cells(column, parts), parts) for column in columns]
     return list(zip(*by_column, strict=True))
 
 
-def _column_cells(column: Column, values: Sequence[float | None]) -> list[Cell]:
+def _with_spans(column: Column, cells: Sequence[Cell], parts: Sequence[Metrics]) -> list[Cell]:
+    ends = [part.get("intervals", {}).get(column.key) for part in parts]
+    return [
+        replace(cell, span=" – ".join(map(column.write, end))) if end else cell
+        for cell, end in zip(cells, ends, strict=True)
+    ]
+
+
+def _column_cells(column: Column, parts: Sequence[Metrics]) -> list[Cell]:
+    values: list[float | None] = [part.get(column.key) for part in parts]
     texts = [MISSING if value is None else column.write(value) for value in values]
     known = [value for value in values if value is not None]
     if column.better is None or len(set(texts)) < 2 or len(known) < 2:

@@ -16,10 +16,15 @@ MARKDOWN_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell as plain, unescaped text; `best` marks the best of its column."""
+    """One cell as plain, unescaped text.
+
+    `best` marks the best of its column, `worse` a difference to the worse; `span` is how far the figure may be off.
+    """
 
     text: str
     best: bool = False
+    worse: bool = False
+    span: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,4 +70,5 @@ def _line(cells: Iterable[str]) -> str:
 
 def _cell(cell: Cell) -> str:
     text = markdown_text(cell.text)
-    return f"**{text}**" if cell.best else text
+    text = f"**{text}**" if cell.best else text
+    return f"{text} ({markdown_text(cell.span)})" if cell.span else text

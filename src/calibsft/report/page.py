@@ -1,55 +1,97 @@
-"""Write a run's report: report.html (self-contained), report.md and figures/*.svg.
+"""Write a run's report: report.html (self-contained), report.md, and figures/ as SVG and PNG.
 
-The page asks nothing of the network and runs no script: its content security policy forbids both, figures are
-images in data: URIs, and all text of the run is escaped. Does not read run folders; what is said is `content`.
+The page asks nothing of the network and runs no script but its own, which shows responses: its content security policy
+forbids everything else, figures are images in data: URIs, and all text of the run is escaped. Does not read run folders;
+what is said is `content`.
 """
 
+import base64
+import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from calibsft import __version__
-from calibsft.artifacts import write_text
+from calibsft.artifacts import write_bytes, write_text
 from calibsft.report.content import LEAD, MEASURES, Content, build_content
+from calibsft.report.figures import KINDS
 from calibsft.report.markup import markdown_code, markdown_table, markdown_text
 from calibsft.report.summary import RunSummary
 from calibsft.text import printable
 
+PAGE = "report.html"
+TEMPLATES = Path(__file__).parent / "templates"
 FOLD_ROWS = 12  # longer tables of the details are folded away
 
 
-def write_report(summary: RunSummary, folder: Path) -> Path:
+def write_report(summary: RunSummary, folder: Path, pictures: Sequence[str] = tuple(KINDS)) -> Path:
     """Write the report of a run into `folder`, replacing an earlier one.
 
     Each file appears complete or not at all; report.html comes last.
+
+    Parameters
+    ----------
+    pictures : the kinds of files that figures are saved as, SVG among them.
 
     Returns
     -------
     The path of report.html.
     """
-    content = build_content(summary)
+    content = build_content(summary, pictures)
     for figure in content.figures:
-        write_text(folder / "figures" / f"{figure.name}.svg", figure.svg)
+        for name, picture in figure.files():
+            write_bytes(folder / "figures" / name, picture)
     write_text(folder / "report.md", _markdown(content))
-    page = folder / "report.html"
+    page = folder / PAGE
     write_text(page, _html(content))
     return page
 
 
+def write_page(summary: RunSummary, page: Path) -> Path:
+    """Write the page of a report alone, which needs no other file; returns its path."""
+    write_text(page, _html(build_content(summary)))
+    return page
+
+
 def _html(content: Content) -> str:
-    templates = FileSystemLoader(Path(__file__).parent / "templates")
     environment = Environment(
-        loader=templates, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["printable"] = printable
-    page = environment.get_template("report.html.j2")
-    return page.render(
+    style = _text("report.css") + (_text("inspector.css") if content.responses else "")
+    script = _text("inspector.js") if content.responses else ""
+    return environment.get_template("report.html.j2").render(
         content=content,
         lead=LEAD,
         measures=MEASURES,
         fold_rows=FOLD_ROWS,
         version=__version__,
+        style=Markup(style),
+        script=Markup(script),
+        policy=_policy(style, script),
     )
+
+
+def _text(template: str) -> str:
+    return (TEMPLATES / template).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """What a browser may do with the page: show images inside it, and use just this style and this script."""
+    allowed = [f"style-src '{_digest(style)}'", *([f"script-src '{_digest(script)}'"] if script else [])]
+    return "; ".join(
+        ["default-src 'none'", "img-src data:", *allowed, "base-uri 'none'", "form-action 'none'"]
+    )
+
+
+def _digest(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"
 
 
 def _markdown(content: Content) -> str:
@@ -63,6 +105,7 @@ def _markdown(content: Content) -> str:
         "\n".join(f"- {sentence}" for sentence in content.reading),
         *(markdown_table(table) for table in content.headline),
         markdown_text(MEASURES),
+        *(markdown_table(table) for table in content.comparisons),
         *images,
         "## Details",
         *(markdown_table(table) for table in content.details),

@@ -6,6 +6,7 @@ the files of an RL stage itself (`training`) nor draw or write anything.
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,45 +14,52 @@ from typing import Any, TypeAlias
 import polars as pl
 import yaml
 
-from calibsft.artifacts import GRADIENT, MANIFEST, SETTINGS, read_manifest
+from calibsft.artifacts import GRADIENT, MANIFEST, SETTINGS, SUPERVISION, read_manifest, recorded_settings
 from calibsft.errors import InputError
-from calibsft.evaluation import ROWS, read_metrics
+from calibsft.evaluation import ROWS, read_budgets, read_estimators, read_metrics
 from calibsft.metrics import MEAN_OVER_DATASETS
+from calibsft.recipe import CALIBSFT
+from calibsft.report.responses import TEXT_BYTES, TRAINING_SHARE, evaluated_responses, trained_responses
 from calibsft.report.summary import (
     ModelResult,
+    Responses,
     RunSummary,
     SeedResult,
     StageCost,
-    TargetHistogram,
     TrainingRun,
+    TrainingSet,
 )
 from calibsft.report.tables import seeds_table
 from calibsft.report.training import is_rl_stage, read_gradient, read_training
 from calibsft.responses.formats import FORMATS
 from calibsft.targets.build import SUMMARY
 
+BUDGET_SCORES = ("pass@1", "ece")
+
 Manifests: TypeAlias = dict[str, dict[str, Any]]
 
 
-def summarise(root: Path, stage_order: Sequence[str]) -> RunSummary:
-    """Everything a report shows of the stages that are finished in `root`."""
+def summarise(root: Path, stage_order: Sequence[str], responses: int = 0) -> RunSummary:
+    """Everything a report shows of the stages that are finished in `root`.
+
+    Parameters
+    ----------
+    responses : about how many responses can be read on the page.
+    """
     manifests = _finished(root, stage_order)
     evaluated = _evaluated(root, manifests)
-    targets, filtered = _targets(root / "build")
+    training = _training(root, manifests)
     measured = [name for name in manifests if (root / name / GRADIENT).is_file()]
     return RunSummary(
-        name=root.name,
-        models=tuple(
-            ModelResult(manifests[name]["label"], pl.read_parquet(root / name / ROWS).drop_nulls("correct"))
-            for name in evaluated
-        ),
-        targets=targets,
-        filtered=filtered,
-        costs=tuple(_cost(name, manifest) for name, manifest in manifests.items()),
+        name=root.resolve().name,
+        models=_models(root, {name: manifests[name] for name in evaluated}, training),
         recipe_yaml=_recipe(root, list(manifests)),
         command=f"calibsft report {root}",
-        training=_training(root, manifests),
+        training_sets=_training_sets(root, manifests),
+        costs=tuple(_cost(name, manifest) for name, manifest in manifests.items()),
+        training=training,
         gradients=tuple(read_gradient(root / name, manifests[name]) for name in measured),
+        responses=_responses(root, manifests, evaluated, responses),
     )
 
 
@@ -72,6 +80,55 @@ def _evaluated(root: Path, stages: Iterable[str]) -> list[str]:
     return evaluated
 
 
+def _models(root: Path, evaluated: Manifests, training: Iterable[TrainingRun]) -> tuple[ModelResult, ...]:
+    """The evaluated models of a run, each with its lineage as its evaluation wrote it down."""
+    methods = {run.label: run.method for run in training}
+    lineages = {
+        _lineage(root / name, manifest): manifest["label"]
+        for name, manifest in evaluated.items()
+        if "steps" in manifest
+    }
+    found = []
+    for name, manifest in evaluated.items():
+        model, steps = read_evaluation(root / name, manifest["label"]), manifest.get("steps")
+        if steps is not None:
+            (_, format_name), without = _lineage(root / name, manifest), [s for s in steps if s != CALIBSFT]
+            model = replace(
+                model,
+                method=methods.get(model.label, ""),
+                calibrated=CALIBSFT in steps,
+                counterpart=lineages.get((tuple(without), format_name), "") if CALIBSFT in steps else "",
+                starts_rl=set(steps) <= {CALIBSFT},
+            )
+        found.append(model)
+    return tuple(found)
+
+
+def _lineage(folder: Path, manifest: dict[str, Any]) -> tuple[tuple[str, ...], str]:
+    """What was done to the base model, and the confidence format."""
+    return tuple(manifest["steps"]), recorded_settings(folder)["format"]
+
+
+def read_evaluation(folder: Path, label: str) -> ModelResult:
+    """What an evaluation left behind, wherever it was made."""
+    rows = pl.read_parquet(folder / ROWS).drop_nulls("correct")
+    estimators = {found["estimator"]: found for found in read_estimators(folder)}
+    return ModelResult(label, rows, budgets=_budgets(folder), estimators=estimators)
+
+
+def _budgets(folder: Path) -> pl.DataFrame | None:
+    """In-distribution means under every budget and without one, or means over all benchmarks where none is so."""
+    budgets = read_budgets(folder)
+    if not budgets:
+        return None
+    parts = [(part["budget"], part["splits"]) for part in budgets] + [(None, read_metrics(folder)["splits"])]
+    rows = [(budget, splits.get("id", splits[MEAN_OVER_DATASETS])) for budget, splits in parts]
+    cells = {"budget": [budget for budget, _ in rows]} | {
+        key: [m[key] for _, m in rows] for key in BUDGET_SCORES
+    }
+    return pl.DataFrame(cells, schema={"budget": pl.Int64} | dict.fromkeys(BUDGET_SCORES, pl.Float64))
+
+
 def _rl_stages(root: Path, manifests: Manifests) -> list[tuple[Path, dict[str, Any]]]:
     stages = [(root / name, manifest) for name, manifest in manifests.items()]
     return [stage for stage in stages if is_rl_stage(*stage)]
@@ -82,12 +139,27 @@ def _training(root: Path, manifests: Manifests) -> tuple[TrainingRun, ...]:
     return tuple(run for run in runs if run is not None)
 
 
-def _targets(folder: Path) -> tuple[TargetHistogram | None, dict[str, int]]:
-    path = folder / SUMMARY
-    if not path.is_file():
-        return None, {}
-    built = json.loads(path.read_text(encoding="utf-8"))
-    return TargetHistogram(_by_text(built["before"]), _by_text(built["after"])), built["filtered"]
+def _training_sets(root: Path, manifests: Manifests) -> tuple[TrainingSet, ...]:
+    built = {
+        manifest.get("label", name): json.loads((root / name / SUMMARY).read_text(encoding="utf-8"))
+        for name, manifest in manifests.items()
+        if (root / name / SUMMARY).is_file()
+    }
+    return tuple(
+        TrainingSet(label, _by_text(found["before"]), _by_text(found["after"]), found["filtered"])
+        for label, found in built.items()
+    )
+
+
+def _responses(
+    root: Path, manifests: Manifests, evaluated: Sequence[str], most: int
+) -> tuple[Responses, ...]:
+    """Responses to read: of every model about as many, and a tenth of them of the training sets."""
+    tuned = [name for name in manifests if (root / name / SUPERVISION).is_file()]
+    said = evaluated_responses([(manifests[name]["label"], root / name) for name in evaluated], most)
+    share = most // TRAINING_SHARE // max(1, len(tuned))
+    sets = [trained_responses(root, name, share, TEXT_BYTES // TRAINING_SHARE) for name in tuned]
+    return (*said, *(found for found in sets if found is not None))
 
 
 def _by_text(histogram: dict[str, int]) -> dict[str, int]:
@@ -110,18 +182,13 @@ def _recipe(root: Path, stages: Sequence[str]) -> str:
     settings: dict[str, Any] = {}
     otherwise: dict[str, Any] = {}
     for name in stages:
-        own = _settings(root / name)
+        own = recorded_settings(root / name)
         changed = {key: value for key, value in own.items() if settings.setdefault(key, value) != value}
         if changed:
             otherwise[name] = changed
     if otherwise:
         settings["stages"] = otherwise
     return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
-
-
-def _settings(folder: Path) -> dict[str, Any]:
-    settings: dict[str, Any] = yaml.safe_load((folder / SETTINGS).read_text(encoding="utf-8"))["settings"]
-    return settings
 
 
 def seeds_report(folders: Sequence[Path], stage_order: Sequence[str]) -> str:
@@ -135,7 +202,7 @@ def seeds_report(folders: Sequence[Path], stage_order: Sequence[str]) -> str:
 def _seed_results(folder: Path, stage_order: Sequence[str]) -> list[SeedResult]:
     manifests = _finished(folder, stage_order)
     evaluated = _evaluated(folder, manifests)
-    seed = _settings(folder / evaluated[0])["seed"]
+    seed = recorded_settings(folder / evaluated[0])["seed"]
     distinct = {run.label: run.distinct_values for run in _training(folder, manifests)}
     labels = {name: manifests[name]["label"] for name in evaluated}
     return [

@@ -4,7 +4,7 @@ Holds data only. Does not read run folders and trusts no text in it: labels, dat
 recipe may come from anywhere and are escaped where they are written.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -14,12 +14,35 @@ import polars as pl
 class ModelResult:
     """One evaluated model.
 
-    `rows` has one row per response: dataset, split ("id" or "ood"), question_id, sample, confidence (null
-    when it could not be read), correct, well_formed and reason (the parser's code, "ok" if well formed).
+    Attributes
+    ----------
+    rows
+        One row per response: dataset, split ("id" or "ood"), question_id, sample, confidence (null when it could
+        not be read), correct, well_formed and reason (the parser's code, "ok" if well formed). Rows of a user's file
+        have confidence and correct, and of the others what the file has.
+    method
+        The RL method that trained it last, empty if none did.
+    calibrated
+        Whether it has been through CalibSFT; None where that is not known, such as for a file.
+    counterpart
+        The label of the model that differs from this one in CalibSFT alone, empty where there is none.
+    starts_rl
+        Whether it is a model that RL may start from, so that its prior matters.
+    budgets
+        Results under token budgets, one row per budget and one with a null budget for no limit: budget, pass@1, ece;
+        None where no budget was set.
+    estimators
+        The scores of every confidence estimator by its name; empty where there is only the stated confidence.
     """
 
     label: str
     rows: pl.DataFrame
+    method: str = ""
+    calibrated: bool | None = None
+    counterpart: str = ""
+    starts_rl: bool = True
+    budgets: pl.DataFrame | None = None
+    estimators: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +56,17 @@ class StageCost:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetHistogram:
-    """Responses per target text (such as "0.37") before and after balancing."""
+class TrainingSet:
+    """What CalibSFT trained on, by the label of the model that wrote it.
 
+    `before` and `after` balancing count responses per target text (such as "0.37"); `filtered` counts those left out
+    by reason.
+    """
+
+    label: str
     before: dict[str, int]
     after: dict[str, int]
+    filtered: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +112,31 @@ class GradientShare:
     values: pl.DataFrame
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Responses:
+    """Responses that people can read on the page, of one origin: an evaluated model, or a training set.
+
+    Attributes
+    ----------
+    training
+        Whether these are the rollouts of a training set.
+    rows
+        One row per response: dataset, question_id, sample, correct and confidence (null where unknown), answer, reason
+        and response; of a training set also target (its text), and tokens with their roles (null where not trained
+        on).
+    questions
+        What was asked: dataset, question_id, question and gold (a list).
+    total
+        How many responses the origin has in all.
+    """
+
+    label: str
+    training: bool
+    rows: pl.DataFrame
+    questions: pl.DataFrame
+    total: int
+
+
 @dataclass(frozen=True, slots=True)
 class SeedResult:
     """One evaluated model of one seed: the result of `score_table`, and what RL sampled if it was trained so."""
@@ -95,19 +149,18 @@ class SeedResult:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """Everything a report shows.
+    """Everything a report shows, of one run or of several side by side.
 
-    `targets` is None for a run without CalibSFT data; `filtered` counts the responses left out of that data
-    by reason; `recipe_yaml` is the resolved recipe and `command` the line that makes this page again;
-    `training` and `gradients` are empty for a run without RL.
+    `recipe_yaml` is the resolved recipe and `command` the line that makes this page again; what a run does not have is
+    empty. `responses` are those that can be read on the page.
     """
 
     name: str
     models: tuple[ModelResult, ...]
-    targets: TargetHistogram | None
-    filtered: dict[str, int]
-    costs: tuple[StageCost, ...]
-    recipe_yaml: str
-    command: str
+    recipe_yaml: str = ""
+    command: str = ""
+    training_sets: tuple[TrainingSet, ...] = ()
+    costs: tuple[StageCost, ...] = ()
     training: tuple[TrainingRun, ...] = ()
     gradients: tuple[GradientShare, ...] = ()
+    responses: tuple[Responses, ...] = ()

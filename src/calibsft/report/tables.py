@@ -5,7 +5,7 @@ text (`markup`) or know HTML.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from calibsft.metrics import MEAN_OVER_DATASETS
@@ -14,6 +14,7 @@ from calibsft.report.columns import (
     AUROC,
     DATASET_COLUMNS,
     DISTINCT,
+    FURTHER_COLUMNS,
     MISSING,
     SEED_COLUMNS,
     SPLIT_COLUMNS,
@@ -25,9 +26,9 @@ from calibsft.report.columns import (
     whole,
 )
 from calibsft.report.markup import Cell, Table, markdown_table
-from calibsft.report.summary import ModelResult, SeedResult, StageCost
+from calibsft.report.summary import ModelResult, SeedResult, StageCost, TrainingSet
 
-Score: TypeAlias = dict[str, Metrics]
+Score: TypeAlias = Mapping[str, Any]
 
 SPLIT_TITLES = {
     "id": "In distribution",
@@ -43,10 +44,38 @@ def headline_tables(labels: Sequence[str], scores: Sequence[Score]) -> list[Tabl
     All columns but "ECE, pooled" are plain means over the split's benchmarks. A run without splits gets
     one table over all benchmarks.
     """
+    return [_headline(split, labels, scores) for split in shown_splits(scores)]
+
+
+def further_tables(labels: Sequence[str], scores: Sequence[Score]) -> list[Table]:
+    """The metrics that the headline leaves out, by split as there."""
+    return [_further(split, labels, scores) for split in shown_splits(scores)]
+
+
+def shown_splits(scores: Sequence[Score]) -> list[str]:
+    """The splits of the models, in-distribution first; all benchmarks together where there are none."""
     found = {split for score in scores for split in score["splits"]} - {MEAN_OVER_DATASETS}
     named = [split for split in SPLIT_TITLES if split in found]
-    splits = [*named, *sorted(found - set(named))] or [MEAN_OVER_DATASETS]
-    return [_headline(split, labels, scores) for split in splits]
+    return [*named, *sorted(found - set(named))] or [MEAN_OVER_DATASETS]
+
+
+def split_title(split: str) -> str:
+    """What a split is called."""
+    return SPLIT_TITLES.get(split, split)
+
+
+def _further(split: str, labels: Sequence[str], scores: Sequence[Score]) -> Table:
+    parts = [score["splits"].get(split, {}) for score in scores]
+    return Table(
+        title=f"Further metrics, {split_title(split).lower()}",
+        header=("Model", *(column.header for column in FURTHER_COLUMNS)),
+        rows=labelled(labels, metric_rows(FURTHER_COLUMNS, parts)),
+    )
+
+
+def labelled(labels: Sequence[str], body: Sequence[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
+    """Rows with their labels before them."""
+    return tuple((Cell(label), *cells) for label, cells in zip(labels, body, strict=True))
 
 
 def _headline(split: str, labels: Sequence[str], scores: Sequence[Score]) -> Table:
@@ -58,9 +87,9 @@ def _headline(split: str, labels: Sequence[str], scores: Sequence[Score]) -> Tab
         place = SPLIT_COLUMNS.index(AUROC)
         body = [(*row[:place], Cell(row[place].text), *row[place + 1 :]) for row in body]
     return Table(
-        title=f"{SPLIT_TITLES.get(split, split)}, {count} benchmark{'s' if count != 1 else ''}",
+        title=f"{split_title(split)}, {count} benchmark{'s' if count != 1 else ''}",
         header=("Model", *(column.header for column in SPLIT_COLUMNS)),
-        rows=tuple((Cell(label), *cells) for label, cells in zip(labels, body, strict=True)),
+        rows=labelled(labels, body),
         note=_auroc_note(labels, parts),
     )
 
@@ -120,11 +149,17 @@ def reasons_table(models: Sequence[ModelResult]) -> Table | None:
     return Table("Responses that are not well formed, by reason", ("Model", *reasons), rows)
 
 
-def filter_table(filtered: dict[str, int]) -> Table | None:
-    """Responses left out of the training data by reason, most frequent first; None if there are none."""
-    ordered = sorted(filtered.items(), key=lambda item: (-item[1], item[0]))
-    rows = tuple((Cell(reason), Cell(whole(count))) for reason, count in ordered)
-    return Table("Left out of the training data", ("Reason", "Responses"), rows) if rows else None
+def filter_table(sets: Sequence[TrainingSet]) -> Table | None:
+    """Responses left out of each training set by reason, most frequent first; None if there are none."""
+    total: Counter[str] = Counter()
+    for training_set in sets:
+        total.update(training_set.filtered)
+    ordered = sorted(total, key=lambda reason: (-total[reason], reason))
+    rows = tuple(
+        (Cell(reason), *(Cell(whole(s.filtered.get(reason, 0))) for s in sets)) for reason in ordered
+    )
+    titles = [s.label for s in sets] if len(sets) > 1 else ["Responses"]
+    return Table("Left out of the training data", ("Reason", *titles), rows) if rows else None
 
 
 def cost_table(costs: Sequence[StageCost]) -> Table | None:
@@ -172,9 +207,7 @@ def seeds_table(results: Sequence[SeedResult], split: str = MEAN_OVER_DATASETS) 
     for result in results:
         metrics = result.score["splits"].get(split, {}) | {DISTINCT.key: result.distinct_values}
         by_seed.setdefault(result.seed, {})[result.label] = metrics
-    return "\n\n".join(
-        markdown_table(table) for table in _seed_tables(by_seed, SPLIT_TITLES.get(split, split))
-    )
+    return "\n\n".join(markdown_table(table) for table in _seed_tables(by_seed, split_title(split)))
 
 
 def _seed_tables(by_seed: dict[int, dict[str, Metrics]], title: str) -> list[Table]:

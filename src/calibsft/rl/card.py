@@ -1,10 +1,10 @@
 """The model card beside a checkpoint that RL has trained."""
 
 from calibsft import __version__
+from calibsft.cards import model_card
 from calibsft.recipe import RlSettings
 from calibsft.responses.formats import Format
 from calibsft.rl.method import Method
-from calibsft.cards import model_card
 
 
 def rl_card(

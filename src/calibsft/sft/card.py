@@ -1,9 +1,9 @@
 """The model card beside a fine-tuned checkpoint: what it was made from, how, and what its confidence means."""
 
 from calibsft import __version__
+from calibsft.cards import model_card
 from calibsft.recipe import SftSettings
 from calibsft.responses.formats import Format
-from calibsft.cards import model_card
 
 
 def sft_card(

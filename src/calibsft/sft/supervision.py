@@ -21,7 +21,6 @@ from calibsft.sft.loss import Counts, token_weights
 from calibsft.tables import KEYS
 
 SHOWN_ROWS = 4000
-SCHEMA = {"tokens": pl.List(pl.String), "weights": pl.List(pl.Float32)}
 
 
 def write_supervision(
@@ -31,7 +30,7 @@ def write_supervision(
     examples: Sequence[Example],
     settings: SftSettings,
 ) -> None:
-    """Leave `supervision.parquet`: per response its tokens' texts and how much each weighs in the loss.
+    """Leave `supervision.parquet`: per response its tokens' texts, how much each weighs, and where confidence begins.
 
     Parameters
     ----------
@@ -49,10 +48,17 @@ def write_supervision(
     pieces: dict[int, str] = {}
     tokens = [TokenOffsets(tokenizer, examples[row].response, pieces).texts() for row in shown]
     weights = [example_weights(examples[row], settings, counts) for row in shown]
-    table = rows[shown].select(KEYS).with_columns(tokens=pl.Series(tokens, dtype=SCHEMA["tokens"]))
-    write_parquet(
-        folder / SUPERVISION, table.with_columns(weights=pl.Series(weights, dtype=SCHEMA["weights"]))
+    starts = [examples[row].confidence_at for row in shown]
+    table = (
+        rows[shown]
+        .select(KEYS)
+        .with_columns(
+            tokens=pl.Series(tokens, dtype=pl.List(pl.String)),
+            weights=pl.Series(weights, dtype=pl.List(pl.Float32)),
+            confidence_at=pl.Series(starts, dtype=pl.Int32),
+        )
     )
+    write_parquet(folder / SUPERVISION, table)
 
 
 def shown_rows(rows: pl.DataFrame, most: int = SHOWN_ROWS) -> list[int]:

@@ -1,0 +1,143 @@
+"""The responses that a report lets people read: what models said, and what they were trained on.
+
+Takes whole questions, evenly from all, so that a page stays small whatever the run's size and every shown question has
+all its rollouts. Reads stage folders lazily: no more than what is shown is ever in memory. Does not write any page.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from calibsft.artifacts import QUESTIONS, SUPERVISION, read_manifest, recorded_settings
+from calibsft.evaluation import ROWS
+from calibsft.recipe import TargetSettings
+from calibsft.report.summary import Responses
+from calibsft.responses.formats import Format, get_format
+from calibsft.tables import KEYS
+from calibsft.targets.build import SUMMARY, exact_targets, rate_questions
+from calibsft.targets.pool import pool_of_run
+
+RESPONSES = 100_000
+TRAINING_SHARE = 10
+TEXT_BYTES = 60_000_000
+QUESTION = list(KEYS[:2])
+# What a token was trained for.
+NOTHING, REASONING, CONFIDENCE = 0, 1, 2
+
+
+def evaluated_responses(
+    folders: Sequence[tuple[str, Path]], most: int = RESPONSES, most_bytes: int = TEXT_BYTES
+) -> list[Responses]:
+    """What the models evaluated in `folders` (label and folder) said, to the same questions where they share them."""
+    if not folders or not most:
+        return []
+    tables = [pl.scan_parquet(folder / ROWS) for _, folder in folders]
+    sizes = [table.select(*QUESTION, bytes=pl.col("response").str.len_bytes()) for table in tables]
+    chosen = choose_questions(pl.concat(sizes), most, most_bytes).lazy()
+    found = []
+    for (label, folder), table in zip(folders, tables, strict=True):
+        wanted = table.select(*KEYS, "correct", "confidence", "answer", "reason", "response")
+        rows = wanted.join(chosen, on=QUESTION, how="semi").collect()
+        total = table.select(pl.len()).collect().item()
+        found.append(Responses(label, False, rows, _asked(folder / "rollouts", rows), total))
+    return found
+
+
+def file_responses(label: str, rows: pl.DataFrame, most: int = RESPONSES) -> list[Responses]:
+    """What a user's file holds to read: nothing without the responses and their questions' ids.
+
+    Questions and golds are shown where the file has them.
+    """
+    if not {"response", "question_id", "dataset"} <= set(rows.columns) or not most:
+        return []
+    sizes = rows.lazy().select(*QUESTION, bytes=pl.col("response").str.len_bytes())
+    shown = rows.join(choose_questions(sizes, most, TEXT_BYTES), on=QUESTION, how="semi")
+    missing = {
+        "sample": pl.int_range(pl.len()).over(QUESTION).cast(pl.Int32),
+        "answer": pl.lit(None, pl.String),
+        "question": pl.lit(""),
+        "gold": pl.lit([], pl.List(pl.String)),
+    }
+    shown = shown.with_columns(**{name: value for name, value in missing.items() if name not in rows.columns})
+    gold = (
+        pl.col("gold") if shown.schema["gold"] == pl.List else pl.concat_list(pl.col("gold").cast(pl.String))
+    )
+    questions = shown.select(*QUESTION, "question", gold).unique(QUESTION, keep="first", maintain_order=True)
+    columns = (*KEYS, "correct", "confidence", "answer", "reason", "response")
+    return [Responses(label, False, shown.select(columns), questions, len(rows))]
+
+
+def trained_responses(root: Path, stage: str, most: int, most_bytes: int) -> Responses | None:
+    """The training set of a fine-tuning stage with all rollouts of its questions; None where nothing was kept."""
+    path = root / stage / SUPERVISION
+    build = _stage_with(root, stage, SUMMARY)
+    rollout = _stage_with(root, build, QUESTIONS) if build else None
+    verify = next((name for name in _needed(root, build) if name != rollout), None) if build else None
+    if not path.is_file() or build is None or rollout is None or verify is None or not most:
+        return None
+    settings = recorded_settings(root / build)
+    confidence_format = get_format(settings["format"])
+    pool = pool_of_run(root / rollout, root / verify)
+    trained = pl.scan_parquet(path)
+    shown = pool.join(trained, on=QUESTION, how="semi")
+    sizes = shown.select(*QUESTION, bytes=pl.col("response").str.len_bytes())
+    chosen = choose_questions(sizes, most, most_bytes)
+    rows = _with_targets(shown.join(chosen.lazy(), on=QUESTION, how="semi"), settings, confidence_format)
+    verdicts = pl.scan_parquet(root / verify / "part-*.parquet").select(*KEYS, "confidence", "answer")
+    rows = rows.lazy().join(verdicts, on=KEYS).join(_roles(trained), on=KEYS, how="left").collect().sort(KEYS)
+    total = pool.select(pl.len()).collect().item()
+    label = f"training set of CalibSFT, from {read_manifest(root / build).get('label', build)}"
+    return Responses(label, True, rows, _asked(root / rollout, rows), total)
+
+
+def choose_questions(sizes: pl.LazyFrame, most: int, most_bytes: int) -> pl.DataFrame:
+    """Questions, evenly from all, whose responses together are about `most` and `most_bytes` at the most."""
+    found = sizes.group_by(QUESTION).agg(n=pl.len(), bytes=pl.col("bytes").sum()).sort(QUESTION).collect()
+    share = min(1.0, most / max(1, found["n"].sum()), most_bytes / max(1, found["bytes"].sum()))
+    wanted = max(1, int(len(found) * share))
+    chosen: pl.DataFrame = found[np.linspace(0, len(found) - 1, wanted).round().astype(int).tolist()]
+    return chosen.select(QUESTION)
+
+
+def _asked(rollouts: Path, rows: pl.DataFrame) -> pl.DataFrame:
+    """What was asked in these rows, and what counts as right."""
+    table = pl.read_parquet(rollouts / QUESTIONS, columns=[*QUESTION, "question", "gold"])
+    return table.join(rows, on=QUESTION, how="semi")
+
+
+def _stage_with(root: Path, stage: str | None, file: str) -> str | None:
+    """The stage that `stage` read and that left `file`."""
+    return next((name for name in _needed(root, stage) if (root / name / file).is_file()), None)
+
+
+def _needed(root: Path, stage: str | None) -> list[str]:
+    return [name for name in read_manifest(root / stage)["inputs"] if (root / name).is_dir()] if stage else []
+
+
+def _with_targets(pool: pl.LazyFrame, settings: dict[str, Any], confidence_format: Format) -> pl.DataFrame:
+    """Responses with the text of their target, null for those that no training set takes."""
+    columns = (*KEYS, "finished", "correct", "reason", "response")
+    rows = rate_questions(pool.select(columns).collect(), "report")
+    kept = rows.filter(pl.col("reason") == "ok")
+    targets = exact_targets(kept, TargetSettings(**settings["targets"]))
+    texts = pl.Series("target", [confidence_format.render(target) for target in targets], dtype=pl.String)
+    return rows.join(kept.select(*KEYS, texts), on=KEYS, how="left").select(
+        *KEYS, "correct", "reason", "response", "target"
+    )
+
+
+def _roles(trained: pl.LazyFrame) -> pl.LazyFrame:
+    """What each token was trained for: nothing, reasoning and answer, or confidence."""
+    rows = trained.collect()
+    roles = [
+        [
+            NOTHING if not weight else CONFIDENCE if place >= start else REASONING
+            for place, weight in enumerate(weights)
+        ]
+        for weights, start in rows.select("weights", "confidence_at").iter_rows()
+    ]
+    series = pl.Series("roles", roles, dtype=pl.List(pl.Int8))
+    return rows.select(*KEYS, "tokens", series).lazy()

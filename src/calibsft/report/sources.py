@@ -1,0 +1,106 @@
+"""What reports and figures are made from: runs, evaluations and users' files, alone or side by side.
+
+A run is read by `runs`, a user's file exactly as `calibsft score` reads it. Does not draw or write anything.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from calibsft.artifacts import read_manifest, shards
+from calibsft.evaluation import ROWS
+from calibsft.metrics.files import read_scored
+from calibsft.pipeline import recorded_order
+from calibsft.report.responses import evaluated_responses, file_responses
+from calibsft.report.runs import read_evaluation, summarise
+from calibsft.report.summary import ModelResult, RunSummary
+
+ONE_DATASET = "all"
+
+
+def read_sources(paths: Sequence[Path], malformed: str = "error", responses: int = 0) -> RunSummary:
+    """All that a report or a figure may show of runs, evaluations and files side by side.
+
+    Parameters
+    ----------
+    paths : run folders, files that `calibsft score` reads, folders of verdicts, and folders that `calibsft eval` wrote.
+    malformed : what to do with confidences of a file that cannot be read: "error", "counted" or "drop".
+    responses : about how many responses can be read on the page.
+    """
+    share = responses // len(paths)
+    parts = [_part(path, label, malformed, share) for path, label in zip(paths, _labels(paths), strict=True)]
+    return replace(_together(parts), command=f"calibsft report {' '.join(map(str, paths))}")
+
+
+def is_run(path: Path) -> bool:
+    """Whether this is the folder of a run, rather than of one stage, or a file."""
+    return path.is_dir() and not shards(path) and not (path / ROWS).is_file()
+
+
+def _part(path: Path, label: str, malformed: str, responses: int) -> RunSummary:
+    if is_run(path):
+        return replace(summarise(path, recorded_order(path), responses), name=label)
+    if (path / ROWS).is_file():
+        read_manifest(path)  # refuses one that is not finished
+        said = evaluated_responses([(label, path)], responses)
+        return RunSummary(label, (read_evaluation(path, label),), responses=tuple(said))
+    rows = _with_all_columns(read_scored(path, malformed)[0])
+    said = file_responses(label, rows, responses)
+    return RunSummary(label, (ModelResult(label, rows),), responses=tuple(said))
+
+
+def _with_all_columns(rows: pl.DataFrame) -> pl.DataFrame:
+    """A user's rows with what the others have: a dataset, and whether the response is well formed."""
+    readable = pl.col("confidence").is_not_null()
+    given = {
+        "dataset": pl.lit(ONE_DATASET),
+        "well_formed": readable,
+        "reason": pl.when(readable).then(pl.lit("ok")).otherwise(pl.lit("bad_confidence")),
+    }
+    return rows.with_columns(**{name: value for name, value in given.items() if name not in rows.columns})
+
+
+def _together(parts: Sequence[RunSummary]) -> RunSummary:
+    """Several sources as one: whatever has a label has that of its source before it."""
+    if len(parts) == 1:
+        return parts[0]
+    named = [_prefixed(part) for part in parts]
+    fields = ("models", "training_sets", "costs", "training", "gradients", "responses")
+    joined: dict[str, Any] = {
+        field: tuple(chain.from_iterable(getattr(part, field) for part in named)) for field in fields
+    }
+    recipes = [f"# {part.name}\n{part.recipe_yaml}" for part in named if part.recipe_yaml]
+    return RunSummary(
+        name=", ".join(part.name for part in parts), recipe_yaml="---\n".join(recipes), **joined
+    )
+
+
+def _prefixed(part: RunSummary) -> RunSummary:
+    def name(label: str) -> str:
+        return f"{part.name}: {label}" if label not in ("", part.name) else label
+
+    return replace(
+        part,
+        models=tuple(replace(m, label=name(m.label), counterpart=name(m.counterpart)) for m in part.models),
+        training_sets=tuple(replace(s, label=name(s.label)) for s in part.training_sets),
+        costs=tuple(replace(cost, stage=name(cost.stage)) for cost in part.costs),
+        training=tuple(replace(run, label=name(run.label), start=name(run.start)) for run in part.training),
+        gradients=tuple(replace(share, label=name(share.label)) for share in part.gradients),
+        responses=tuple(replace(said, label=name(said.label)) for said in part.responses),
+    )
+
+
+def _labels(paths: Sequence[Path]) -> list[str]:
+    """Files by their name without the ending; files of one name by that of their folder too."""
+    names = [path.resolve().name.removesuffix(".gz") for path in paths]
+    stems = [Path(name).stem if path.is_file() else name for path, name in zip(paths, names, strict=True)]
+    known = Counter(stems)
+    return [
+        stem if known[stem] == 1 else f"{path.resolve().parent.name}/{stem}"
+        for path, stem in zip(paths, stems, strict=True)
+    ]
