@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import polars as pl
 import pytest
 from safetensors.numpy import load_file
 
+from browser_page import Opened
 from calibsft.responses.formats import FORMATS
 
 SMALL = (
@@ -78,9 +80,43 @@ def test_a_run_leaves_every_stage_complete_and_a_report(finished: tuple[Path, st
     page = (out / "report" / "report.html").read_text()
     for stage, label in EVALUATED.items():
         assert manifest(out, stage)["label"] == label and label in stdout and label in page
-    assert "<script" not in page
     figures = {path.stem for path in (out / "report" / "figures").glob("*.svg")}
     assert {"confidence", "reliability", "targets", "calibration-curves"} <= figures
+
+
+def test_the_report_opens_in_a_browser_without_a_request_and_shows_every_response(
+    finished: tuple[Path, str, str], open_page: Callable[..., Opened]
+) -> None:
+    report = finished[0] / "report" / "report.html"
+    opened = open_page(report)
+    page = opened.page
+    rows = pl.concat(
+        [pl.read_parquet(finished[0] / stage / "rows.parquet") for stage in EVALUATED], how="diagonal"
+    )
+    labels = page.locator("#filter-origin option").all_inner_texts()
+    assert labels[:5] == ["all", *EVALUATED.values()]
+    assert labels[5].startswith("training set of CalibSFT, from Base") and len(labels) == 6
+    page.select_option("#filter-origin", label="CalibSFT")
+    tuned = rows.filter(pl.col("dataset").is_not_null())[len(rows) // 4 : len(rows) // 2]
+    assert page.inner_text("#shown-count").startswith(f"{len(tuned):,} of ")
+    page.select_option("#filter-verdict", "1")
+    assert page.inner_text("#shown-count").startswith(f"{tuned['correct'].sum():,} of ")
+    page.select_option("#filter-verdict", "")
+    page.select_option("#filter-origin", index=5)
+    page.locator(".row").first.click()
+    page.locator("#detail .token.confidence").first.wait_for()
+    assert page.locator("#detail .target").count() > 0
+    assert opened.requests == [report.as_uri()] and opened.complaints == []
+
+
+def test_every_checkpoint_has_a_card_with_its_calibration(finished: tuple[Path, str, str]) -> None:
+    out, _, _ = finished
+    for stage, evaluation in (("base", "eval-base"), ("sft", "eval-calibsft"), ("rlcr", "eval-rlcr")):
+        card = (out / stage / "model" / "README.md").read_text()
+        scores = json.loads((out / evaluation / "metrics.json").read_text())["splits"]["id"]
+        assert f"| In distribution, mean | {scores['n']:,} | {scores['pass@1']:.3f} |" in card
+        assert f"| {scores['brier']:.3f} | {scores['ece']:.3f} |" in card
+        manifest(out, stage)
 
 
 def test_rl_starts_from_the_model_before_it_and_counts_its_work(finished: tuple[Path, str, str]) -> None:

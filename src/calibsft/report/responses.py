@@ -56,16 +56,16 @@ def file_responses(label: str, rows: pl.DataFrame, most: int = RESPONSES) -> lis
     sizes = rows.lazy().select(*QUESTION, bytes=pl.col("response").str.len_bytes())
     shown = rows.join(choose_questions(sizes, most, TEXT_BYTES), on=QUESTION, how="semi")
     missing = {
-        "sample": pl.int_range(pl.len()).over(QUESTION).cast(pl.Int32),
         "answer": pl.lit(None, pl.String),
         "question": pl.lit(""),
         "gold": pl.lit([], pl.List(pl.String)),
     }
-    shown = shown.with_columns(**{name: value for name, value in missing.items() if name not in rows.columns})
-    gold = (
-        pl.col("gold") if shown.schema["gold"] == pl.List else pl.concat_list(pl.col("gold").cast(pl.String))
+    shown = shown.with_columns(
+        sample=pl.int_range(pl.len()).over(QUESTION).cast(pl.Int32),
+        **{name: value for name, value in missing.items() if name not in rows.columns},
     )
-    questions = shown.select(*QUESTION, "question", gold).unique(QUESTION, keep="first", maintain_order=True)
+    asked = shown.select(*QUESTION, pl.col("question").fill_null(""), pl.col("gold").list.drop_nulls())
+    questions = asked.unique(QUESTION, keep="first", maintain_order=True)
     columns = (*KEYS, "correct", "confidence", "answer", "reason", "response")
     return [Responses(label, False, shown.select(columns), questions, len(rows))]
 

@@ -19,8 +19,10 @@ from calibsft.pipeline import recorded_order
 from calibsft.report.responses import evaluated_responses, file_responses
 from calibsft.report.runs import read_evaluation, summarise
 from calibsft.report.summary import ModelResult, RunSummary
+from calibsft.tables import read_table
 
 ONE_DATASET = "all"
+TEXTS = ("response", "question", "answer")
 
 
 def read_sources(paths: Sequence[Path], malformed: str = "error", responses: int = 0) -> RunSummary:
@@ -49,9 +51,30 @@ def _part(path: Path, label: str, malformed: str, responses: int) -> RunSummary:
         read_manifest(path)  # refuses one that is not finished
         said = evaluated_responses([(label, path)], responses)
         return RunSummary(label, (read_evaluation(path, label),), responses=tuple(said))
-    rows = _with_all_columns(read_scored(path, malformed)[0])
+    rows = _with_all_columns(_with_texts(path, read_scored(path, malformed)[0], malformed))
     said = file_responses(label, rows, responses)
     return RunSummary(label, (ModelResult(label, rows),), responses=tuple(said))
+
+
+def _with_texts(path: Path, rows: pl.DataFrame, malformed: str) -> pl.DataFrame:
+    """`rows` with what can be read of a user's file: responses, and what goes with them."""
+    table = read_table(path)
+    if "response" not in table.columns:
+        return rows
+    # Under this policy a row is left out only for want of correctness, so the texts stay beside their scores.
+    every, _ = read_scored(path, "counted")
+    scored = table.filter(pl.col("correct").is_not_null())
+    texts = [text_column(path, scored, name) for name in TEXTS if name in scored.columns]
+    golds = [_golds(scored["gold"])] if "gold" in scored.columns else []
+    joined = every.hstack([*texts, *golds]).with_columns(pl.col("response").fill_null(""))
+    return joined.drop_nulls("confidence") if malformed == "drop" else joined
+
+
+def _golds(column: pl.Series) -> pl.Series:
+    """Right answers as lists of texts, one or several for each row."""
+    if isinstance(column.dtype, pl.List):
+        return column.cast(pl.List(pl.String), strict=False)
+    return column.cast(pl.String, strict=False).to_frame().select(pl.concat_list(pl.all())).to_series()
 
 
 def _with_all_columns(rows: pl.DataFrame) -> pl.DataFrame:
