@@ -19,7 +19,7 @@ from calibsft.pipeline import recorded_order
 from calibsft.report.responses import evaluated_responses, file_responses
 from calibsft.report.runs import read_evaluation, summarise
 from calibsft.report.summary import ModelResult, RunSummary
-from calibsft.tables import read_table
+from calibsft.tables import read_table, text_column
 
 ONE_DATASET = "all"
 TEXTS = ("response", "question", "answer")
