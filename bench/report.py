@@ -69,7 +69,7 @@ def made_up(count: int) -> RunSummary:
             "response": [f"<think>{random.choice(text)}</think> <answer>{i}</answer>" for i in range(count)],
         }
     )
-    questions = rows.select(keys).unique(maintain_order=True)
+    questions = rows.select(*keys).unique(maintain_order=True)
     questions = questions.with_columns(
         question=pl.lit("how much is ") + pl.col("question_id"), gold=pl.lit(["1"], dtype=pl.List(pl.String))
     )
