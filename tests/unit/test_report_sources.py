@@ -46,6 +46,7 @@ def test_files_become_models_of_one_dataset_with_their_responses(files: tuple[Pa
         assert said.rows.height == said.total == 60
         assert said.questions.sort("question_id").row(0) == ("all", "0", "what is 0", ["0"])
     assert summary.responses[0].rows["sample"].to_list() == [0, 1] * 30
+    assert summary.responses[0].rows["answer"].to_list()[:2] == ["0", "1"], "read from the responses"
 
 
 def test_empty_cells_and_lists_of_golds_are_read(tmp_path: Path) -> None:

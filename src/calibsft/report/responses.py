@@ -16,6 +16,7 @@ from calibsft.evaluation import ROWS
 from calibsft.recipe import TargetSettings
 from calibsft.report.summary import Responses
 from calibsft.responses.formats import Format, get_format
+from calibsft.responses.parse import parse
 from calibsft.tables import KEYS
 from calibsft.targets.build import SUMMARY, exact_targets, rate_questions
 from calibsft.targets.pool import pool_of_run
@@ -56,7 +57,7 @@ def file_responses(label: str, rows: pl.DataFrame, most: int = RESPONSES) -> lis
     sizes = rows.lazy().select(*QUESTION, bytes=pl.col("response").str.len_bytes())
     shown = rows.join(choose_questions(sizes, most, TEXT_BYTES), on=QUESTION, how="semi")
     missing = {
-        "answer": pl.lit(None, pl.String),
+        "answer": pl.Series([parse(text).answer for text in shown["response"]], dtype=pl.String),
         "question": pl.lit(""),
         "gold": pl.lit([], pl.List(pl.String)),
     }
