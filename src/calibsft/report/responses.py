@@ -56,7 +56,7 @@ def file_responses(label: str, rows: pl.DataFrame, most: int = RESPONSES) -> lis
         return []
     sizes = rows.lazy().select(*QUESTION, bytes=pl.col("response").str.len_bytes())
     shown = rows.join(choose_questions(sizes, most, TEXT_BYTES), on=QUESTION, how="semi")
-    missing = {
+    missing: dict[str, pl.Expr | pl.Series] = {
         "answer": pl.Series([parse(text).answer for text in shown["response"]], dtype=pl.String),
         "question": pl.lit(""),
         "gold": pl.lit([], pl.List(pl.String)),
