@@ -126,6 +126,15 @@ def test_the_difference_is_that_of_the_scores_and_is_found() -> None:
     assert set(found["datasets"]) == {"x", "y"} and set(found["overall"]) == set(COMPARED)
 
 
+def test_the_difference_of_means_over_datasets_is_the_mean_of_their_differences() -> None:
+    ours, baseline = responses(1, 0.05), responses(2, 0.5)
+    found = differences(ours, baseline, replicates=300)
+    mean = found["splits"]["mean over datasets"]["brier"]
+    parts = [found["datasets"][name]["brier"]["difference"] for name in "xy"]
+    assert mean["difference"] == pytest.approx(sum(parts) / 2, abs=1e-12)
+    assert mean["low"] < mean["difference"] < mean["high"]
+
+
 def test_only_common_questions_are_compared_and_the_others_counted() -> None:
     ours, baseline = responses(1, 0.3), responses(2, 0.3).filter(pl.col("question_id") != "q0")
     found = differences(ours, baseline, replicates=50)
@@ -186,6 +195,7 @@ def test_score_compares_two_files(calibsft: Command, files: tuple[Path, Path]) -
     assert found["questions"] == 60 and found["overall"]["brier"]["high"] < 0
     code, out, _ = calibsft("score", files[0], "--baseline", files[1])
     assert code == 0 and "on 60 questions" in out and "brier" in out
+    assert "\nx:\n" in out and "\nmean, mean over datasets:\n" in out
 
 
 def test_score_prints_csv_and_markdown(calibsft: Command, files: tuple[Path, Path]) -> None:

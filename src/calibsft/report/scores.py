@@ -56,8 +56,9 @@ def correlation_lines(scores: Scores) -> list[str]:
 
 
 def difference_lines(against: Differences) -> list[str]:
-    """Paired differences to the baseline, one line per metric, for all and by dataset."""
+    """Paired differences to the baseline, one line per metric: for all, by dataset, and of means over datasets."""
     parts = {"all questions": against["overall"], **against["datasets"]}
+    parts |= {f"mean, {split}": part for split, part in against["splits"].items()}
     left_out = f", {against['left_out']:,} answered by one of them left out" if against["left_out"] else ""
     lines = ["", f"less {against['baseline']}, on {against['questions']:,} questions{left_out}"]
     for name, part in parts.items():
