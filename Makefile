@@ -22,8 +22,9 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# Files of tests side by side on two cores; each process keeps to one torch thread.
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
 slow: setup
 	$(BIN)/pytest -m slow

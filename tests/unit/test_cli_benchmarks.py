@@ -14,7 +14,7 @@ from calibsft.cli import main
 from calibsft.schema import Question
 
 Calibsft = Callable[..., tuple[int, str, str]]
-THINGS = ("benchmarks", "graders", "formats", "targets", "methods", "estimators", "recipes")
+THINGS = ("benchmarks", "graders", "formats", "targets", "methods", "estimators", "figures", "recipes")
 
 
 @pytest.fixture

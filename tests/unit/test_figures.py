@@ -23,7 +23,7 @@ from calibsft.report import ModelResult, RunSummary, TrainingSet
 from calibsft.report.figures import FIGURES, THEMES, confidence, reliability, render, show_all
 from calibsft.report.figures.coverage import RISKS
 from calibsft.report.figures.panels import LOOKS, UNRELATED, groups_of
-from calibsft.report.figures.plot import show
+from calibsft.report.figures.plot import KINDS, show
 from calibsft.report.figures.style import (
     BLUE,
     DARK,
@@ -164,7 +164,9 @@ def test_the_same_run_gives_the_same_bytes_in_every_theme_and_kind() -> None:
         replace(model, rows=model.rows.sample(fraction=1, shuffle=True, seed=3)) for model in (BASE, TUNED)
     ]
     for name in ("confidence", "coverage", "correlation", "budgets"):
-        first, second = (show(FIGURES[name], summary_of(*models)) for models in ((BASE, TUNED), shuffled))
+        first, second = (
+            show(FIGURES[name], summary_of(*models), list(KINDS)) for models in ((BASE, TUNED), shuffled)
+        )
         assert first is not None and first == second
         assert [file for file, _ in first.files()] == [
             f"{name}.svg", f"{name}.png", f"{name}-dark.svg", f"{name}-dark.png"
@@ -255,7 +257,7 @@ def test_targets_may_be_words_and_confidences_may_be_all_unreadable() -> None:
 
 @pytest.mark.filterwarnings("error")
 def test_labels_in_any_script_are_drawn_without_a_warning() -> None:
-    shown = show(FIGURES["confidence"], summary_of(ModelResult("模型 ✅ ا", ROWS)))
+    shown = show(FIGURES["confidence"], summary_of(ModelResult("模型 ✅ ا", ROWS)), list(KINDS))
     assert shown is not None and "模型 ✅ ا" in shown.svg()
 
 

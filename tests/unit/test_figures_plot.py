@@ -1,5 +1,6 @@
 """`calibsft plot`: one figure of a run or of files, and one sentence where it cannot be drawn."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,15 @@ def test_files_are_drawn_side_by_side_by_their_names(calibsft: Command, tmp_path
     assert ">before<" in text and ">after.v2<" in text
 
 
+def test_runs_are_drawn_side_by_side_with_their_names_before_their_models(
+    calibsft: Command, run: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(run, tmp_path / "again")
+    code, _, _ = calibsft("plot", "confidence", "run", "again")
+    text = (tmp_path / "confidence.svg").read_text()
+    assert code == 0 and "run: Base" in text and "again: Base" in text
+
+
 def test_files_of_one_name_are_told_apart_by_their_folder(calibsft: Command, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -116,7 +126,6 @@ def test_unreadable_confidences_are_refused_unless_said_otherwise(calibsft: Comm
         ),
         (("coverage", "run", "-o", "x"), "x: unknown kind of picture ''; end the name in .svg or .png"),
         (("coverage", "run", "--theme", "blue"), "unknown theme 'blue' (known: light, dark)"),
-        (("coverage", "run", "run"), "run: a run is drawn alone; give one run, or several files"),
         (("coverage", "run", "-o", "/proc/none/x.svg"), "/proc/none/x.svg: cannot be written"),
         (("coverage", "nothing.csv"), "nothing.csv: no such file"),
         (("coverage", "empty"), "empty: no finished evaluation there"),

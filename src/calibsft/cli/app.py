@@ -82,6 +82,7 @@ def main() -> None:
     try:
         # Without standalone mode typer returns the exit code of --help, --version and an interrupt.
         code = app(prog_name="calibsft", standalone_mode=False) or 0
+        _leave_the_others()
     except (typer.Abort, KeyboardInterrupt):
         code = INTERRUPTED
     except typer.TyperException as error:
@@ -103,6 +104,13 @@ def main() -> None:
     if code == INTERRUPTED:
         _tell("interrupted; run the same command again to go on")
     sys.exit(code)
+
+
+def _leave_the_others() -> None:
+    """Part from the processes that shared the work; their connections otherwise abort the process now and then as it ends."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        distributed.destroy_process_group()
 
 
 def _tell(text: str) -> None:
