@@ -62,6 +62,12 @@ JudgeUrl = Annotated[
         " here. The key comes from CALIBSFT_JUDGE_API_KEY or OPENAI_API_KEY.",
     ),
 ]
+Malformed = Annotated[
+    str,
+    typer.Option(
+        "--malformed", help="Rows of a file without a readable confidence: error, drop, or counted (as 0)."
+    ),
+]
 Dtype = Annotated[str, typer.Option("--dtype", help="auto, float32, bfloat16 or float16.")]
 
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from calibsft.cli.options import Malformed
 from calibsft.errors import InputError, unknown_name
 from calibsft.text import printable
 
@@ -23,12 +24,7 @@ def plot(
         Path | None, typer.Option("--out", "-o", help="File to write, .svg or .png; default FIGURE.svg.")
     ] = None,
     theme: Annotated[str, typer.Option("--theme", help="For a light or a dark page.")] = "light",
-    malformed: Annotated[
-        str,
-        typer.Option(
-            "--malformed", help="Rows of files without a readable confidence: error, drop, or counted (as 0)."
-        ),
-    ] = "error",
+    malformed: Malformed = "error",
 ) -> None:
     """Draw one figure, as SVG or PNG.
 

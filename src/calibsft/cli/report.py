@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from calibsft.cli.options import Malformed
 from calibsft.errors import InputError
 from calibsft.text import printable
 
@@ -36,12 +37,7 @@ def report(
             "--responses", min=0, help="About how many responses can be read on the page, by whole questions."
         ),
     ] = 100_000,
-    malformed: Annotated[
-        str,
-        typer.Option(
-            "--malformed", help="Rows of files without a readable confidence: error, drop, or counted (as 0)."
-        ),
-    ] = "error",
+    malformed: Malformed = "error",
 ) -> None:
     """Write the report of finished runs: one offline page to look at, compare and read responses in.
 

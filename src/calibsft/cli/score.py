@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from calibsft.cli.options import AsJson, print_scores
+from calibsft.cli.options import AsJson, Malformed, print_scores
 from calibsft.errors import InputError
 from calibsft.text import printable
 
@@ -18,12 +18,7 @@ def score(
             " or a folder that `calibsft verify` wrote."
         ),
     ],
-    malformed: Annotated[
-        str,
-        typer.Option(
-            "--malformed", help="Rows without a readable confidence: error, drop, or counted (as 0)."
-        ),
-    ] = "error",
+    malformed: Malformed = "error",
     by: Annotated[str, typer.Option("--by", help="Column whose values are scored apart.")] = "dataset",
     baseline: Annotated[
         Path | None,

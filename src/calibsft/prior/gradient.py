@@ -86,8 +86,12 @@ def expected_reward(values: FloatArray, success: float) -> FloatArray:
 
 
 def logit_gradient(probability: FloatArray, reward: FloatArray) -> FloatArray:
-    """π_i(u_i − J) with J = Σ π_i u_i: the gradient of the expected reward by the logits of a softmax."""
-    gradient: FloatArray = probability * (reward - probability @ reward)
+    """π_i(u_i − J) with J = Σ π_i u_i: the gradient of the expected reward by the logits of a softmax.
+
+    Values are along the last axis.
+    """
+    expected = (probability * reward).sum(axis=-1, keepdims=True)
+    gradient: FloatArray = probability * (reward - expected)
     return gradient
 
 

@@ -21,6 +21,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from calibsft.artifacts import QUESTIONS
 from calibsft.errors import InputError
 from calibsft.evaluation import ROWS
+from calibsft.prior.gradient import logit_gradient
 from calibsft.progress import Progress
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse, replace_confidence
@@ -107,9 +108,7 @@ def reward_gradient(probability_N_V: NDArray[np.float64], contexts: Sequence[Con
     """∂J/∂η of Proposition 1 for every response and value: π_i(u_i − J)."""
     correct_N = np.array([context.correct for context in contexts], dtype=float)
     reward_N_V = -((np.array(contexts[0].values)[None] - correct_N[:, None]) ** 2)
-    expected_N = (probability_N_V * reward_N_V).sum(axis=1, keepdims=True)
-    gradient_N_V: NDArray[np.float64] = probability_N_V * (reward_N_V - expected_N)
-    return gradient_N_V
+    return logit_gradient(probability_N_V, reward_N_V)
 
 
 @torch.no_grad()
