@@ -92,13 +92,13 @@ def test_filters_narrow_the_list_to_what_the_rows_say(page: Any) -> None:
     assert shown(page) == "20 of 80 responses"
     page.select_option("#filter-verdict", "1")
     assert shown(page) == "10 of 80 responses"
-    page.fill("#filter-low", "0.5")
-    page.fill("#filter-high", "0.75")
+    page.fill("#filter-low", "0.4")
+    page.fill("#filter-high", "0.65")
     rows = responses("Base", CONFIDENCES).rows
     expected = rows.filter(
-        pl.col("correct") & (pl.col("dataset") == "aime") & pl.col("confidence").is_between(0.5, 0.75)
+        pl.col("correct") & (pl.col("dataset") == "aime") & pl.col("confidence").is_between(0.4, 0.65)
     )
-    assert len(expected) == 2 and shown(page) == "2 of 80 responses"
+    assert expected["confidence"].to_list() == [0.4, 0.45, 0.6, 0.65] and shown(page) == "4 of 80 responses"
     numbers = page.locator(".row .number").all_inner_texts()
     assert numbers == [f"{value:.2f}" for value in expected["confidence"]]
     page.click("button[type=reset]")
@@ -124,6 +124,15 @@ def test_a_button_finds_confident_mistakes_with_the_surest_first(page: Any) -> N
     page.click("#doubtfully-right")
     numbers = [float(text) for text in page.locator(".row .number").all_inner_texts()]
     assert numbers == sorted(numbers) and len(numbers) == 7
+
+
+def test_responses_can_be_ordered_by_confidence_with_unreadable_ones_last(page: Any) -> None:
+    page.select_option("#filter-origin", label="Base")
+    for order, wanted in (("falling", ["0.95", "0.93", "0.90"]), ("rising", ["0.00", "0.03", "0.05"])):
+        page.select_option("#filter-order", order)
+        assert page.locator(".row .number").all_inner_texts()[:3] == wanted
+        page.evaluate("() => { const l = document.getElementById('list'); l.scrollTop = l.scrollHeight; }")
+        page.locator(".row .number", has_text="–").wait_for()
 
 
 def test_a_bar_of_the_histogram_narrows_the_range(page: Any) -> None:

@@ -243,6 +243,22 @@ def test_figures_have_a_panel_per_model_and_text_as_text(count: int) -> None:
         assert "<metadata" not in text and "DOCTYPE" not in text
 
 
+def test_every_training_set_has_histograms_of_its_own() -> None:
+    sets = tuple(
+        replace(TARGETS[0], label=f"set {number}", before={"0.10": number + 1}) for number in range(4)
+    )
+    with rc_context(LIGHT.settings):
+        figure = FIGURES["targets"].draw(summary_of(training_sets=sets))
+    shown = [ax for ax in figure.axes if ax.get_visible() and ax.has_data()]
+    titles = [ax.get_title("left") for ax in shown]
+    assert [title.split("\n")[0] for title in titles if "set" in title] == [
+        f"set {number}" for number in range(4)
+    ]
+    assert len(shown) == 8 and figure.get_figwidth() <= PAGE_INCHES + 1e-9
+    heights = [ax.patches[0].get_height() for ax in shown if "Before" in ax.get_title("left")]
+    assert heights == [1, 2, 3, 4]
+
+
 def test_targets_may_be_words_and_confidences_may_be_all_unreadable() -> None:
     text = svg("targets", training_sets=TARGETS)
     assert ">low<" in text and "8 responses" in text
