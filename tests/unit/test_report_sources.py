@@ -6,6 +6,8 @@ import polars as pl
 import pytest
 
 from calibsft.errors import InputError
+from calibsft.metrics import MEAN_OVER_DATASETS
+from calibsft.report.comparisons import difference_tables
 from calibsft.report.inspector import pack
 from calibsft.report.responses import choose_questions, evaluated_responses
 from calibsft.report.sources import read_sources
@@ -47,6 +49,19 @@ def test_files_become_models_of_one_dataset_with_their_responses(files: tuple[Pa
         assert said.questions.sort("question_id").row(0) == ("all", "0", "what is 0", ["0"])
     assert summary.responses[0].rows["sample"].to_list() == [0, 1] * 30
     assert summary.responses[0].rows["answer"].to_list()[:2] == ["0", "1"], "read from the responses"
+
+
+def test_files_are_compared_with_the_first_where_they_share_questions(
+    files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    assert [model.counterpart for model in read_sources(files).models] == ["", "before"]
+    (table,) = difference_tables(read_sources(files).models, [MEAN_OVER_DATASETS])
+    assert table.title == "Differences, all benchmarks" and table.rows[0][0].text == "after − before"
+    other = tmp_path / "other.csv"
+    frame(0.2).with_columns(question_id=pl.lit("x") + pl.col("question_id")).write_csv(other)
+    assert difference_tables(read_sources([files[0], other]).models, [MEAN_OVER_DATASETS]) == []
+    frame(0.2).drop("question_id").write_csv(other)
+    assert difference_tables(read_sources([files[0], other]).models, [MEAN_OVER_DATASETS]) == []
 
 
 def test_empty_cells_and_lists_of_golds_are_read(tmp_path: Path) -> None:

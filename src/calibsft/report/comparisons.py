@@ -30,24 +30,35 @@ VERDICTS = {True: "yes", False: "no", None: "cannot be told"}
 
 
 def difference_tables(models: Sequence[ModelResult], splits: Sequence[str]) -> list[Table]:
-    """What CalibSFT changes, by split: every model that went through it, less the one that did not."""
+    """Every model less its counterpart, by split: what CalibSFT changes, or what differs from the first file."""
     by_label = {model.label: model for model in models}
     pairs = [(model, by_label[model.counterpart]) for model in models if model.counterpart in by_label]
+    pairs = [pair for pair in pairs if _share_questions(*pair)]
     if not pairs:
         return []
+    title = "What CalibSFT changes" if all(model.calibrated for model, _ in pairs) else "Differences"
     found = [differences(model.rows, other.rows, COMPARED)["splits"] for model, other in pairs]
     labels = [f"{model.label} − {other.label}" for model, other in pairs]
     return [
-        _difference_table(split, labels, [part.get(split, {}) for part in found])
+        _difference_table(
+            f"{title}, {split_title(split).lower()}", labels, [part.get(split, {}) for part in found]
+        )
         for split in splits
         if any(split in part for part in found)
     ]
 
 
-def _difference_table(split: str, labels: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> Table:
+def _share_questions(model: ModelResult, other: ModelResult) -> bool:
+    keys = ["dataset", "question_id"]
+    if not all({*keys} <= {*side.rows.columns} for side in (model, other)):
+        return False
+    return not model.rows.select(keys).join(other.rows.select(keys), on=keys, how="semi").is_empty()
+
+
+def _difference_table(title: str, labels: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> Table:
     rows = [tuple(_difference_cell(TITLES[name], part.get(name)) for name in COMPARED) for part in parts]
     return Table(
-        title=f"What CalibSFT changes, {split_title(split).lower()}",
+        title=title,
         header=("", *(TITLES[name].header for name in COMPARED)),
         rows=labelled(labels, rows),
         note="Paired differences of means over benchmarks, with 95 % intervals by drawing questions; bold where the whole"

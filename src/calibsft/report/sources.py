@@ -92,7 +92,7 @@ def _together(parts: Sequence[RunSummary]) -> RunSummary:
     """Several sources as one: whatever has a label has that of its source before it."""
     if len(parts) == 1:
         return parts[0]
-    named = [_prefixed(part) for part in parts]
+    named = _against_the_first([_prefixed(part) for part in parts])
     fields = ("models", "training_sets", "costs", "training", "gradients", "responses")
     joined: dict[str, Any] = {
         field: tuple(chain.from_iterable(getattr(part, field) for part in named)) for field in fields
@@ -101,6 +101,15 @@ def _together(parts: Sequence[RunSummary]) -> RunSummary:
     return RunSummary(
         name=", ".join(part.name for part in parts), recipe_yaml="---\n".join(recipes), **joined
     )
+
+
+def _against_the_first(parts: Sequence[RunSummary]) -> list[RunSummary]:
+    """Evaluations and files, which know nothing of their lineage, are compared with the first one given."""
+    first, *others = parts
+    if any(len(part.models) > 1 for part in parts):
+        return list(parts)
+    compared = [replace(part.models[0], counterpart=first.models[0].label) for part in others]
+    return [first, *(replace(part, models=(model,)) for part, model in zip(others, compared, strict=True))]
 
 
 def _prefixed(part: RunSummary) -> RunSummary:

@@ -25,7 +25,8 @@ class ModelResult:
     calibrated
         Whether it has been through CalibSFT; None where that is not known, such as for a file.
     counterpart
-        The label of the model that differs from this one in CalibSFT alone, empty where there is none.
+        The label of the model to compare it with, empty where there is none: in a run the one that differs in CalibSFT
+        alone.
     starts_rl
         Whether it is a model that RL may start from, so that its prior matters.
     budgets
