@@ -8,12 +8,11 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from calibsft.decisions import certified_coverage, certify, error_rate_upper_bound, perfect_ranking, selective
-from calibsft.decisions.selective import RiskTable, hundredths
+from calibsft.decisions import certified_coverage, certify, error_rate_upper_bound, perfect_ranking
+from calibsft.decisions.selective import STARTS, hundredths
 from calibsft.errors import InputError
 
 DELTA = 0.05
-POPULATIONS = 2000
 
 
 def at_most(errors: int, n: int, rate: float) -> float:
@@ -99,6 +98,29 @@ def test_where_nothing_is_certain_it_abstains_on_everything() -> None:
     assert found.threshold is None and not any(candidate.passes for candidate in found.candidates)
 
 
+def test_a_fixed_sequence_needs_fewer_questions_and_stops_at_the_first_failure() -> None:
+    count = math.ceil(math.log(DELTA / len(STARTS)) / math.log(1 - 0.1))
+    for questions, threshold in ((count, 0), (count - 1, None)):
+        found = certify(
+            [0.99] * questions, [True] * questions, ids(questions), 0.1, procedure="fixed-sequence"
+        )
+        assert (found.threshold, found.procedure) == (threshold, "fixed-sequence")
+    assert count == 51
+    # Too many errors between 0.61 and 0.69, none elsewhere: sequences from above end there, and none starts below but at
+    # 0.60 and further down, where the errors are diluted.
+    confidence = [0.99] * 60 + [0.65] * 30 + [0.55] * 400
+    correct = [True] * 60 + [False] * 30 + [True] * 400
+    found = certify(confidence, correct, ids(490), 0.1, procedure="fixed-sequence")
+    passing = {candidate.threshold for candidate in found.candidates if candidate.passes}
+    assert passing == {*range(66, 99), *range(0, 51)} and found.threshold == 0
+    assert found.candidates[55].bound <= 0.1 and not found.candidates[55].passes
+
+
+def test_an_unknown_procedure_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match=r"unknown procedure 'fixed' \(known: union, fixed-sequence\)"):
+        certify([0.9], [True], ["a"], 0.1, procedure="fixed")
+
+
 def test_several_responses_to_a_question_are_refused_with_reason_and_remedy() -> None:
     with pytest.raises(
         InputError, match=r"question 'b' has several responses \(1 such questions\).*keep one"
@@ -115,42 +137,6 @@ def test_risks_and_probabilities_outside_their_range_are_refused(risk: float, de
 def test_a_confidence_out_of_range_is_refused_by_its_place() -> None:
     with pytest.raises(InputError, match=r"confidence at index 1 is 1\.5"):
         certify([0.9, 1.5], [True, True], ["a", "b"], 0.1)
-
-
-# The guarantee
-
-
-def violations(risk_of: NDArray[np.float64], risk: float, questions: int) -> int:
-    """In how many of the populations the certified threshold has a true error rate above `risk`.
-
-    `risk_of` is the chance of an error at each hundredth; all hundredths are equally frequent.
-    """
-    true_risk = risk_of[::-1].cumsum()[::-1] / np.arange(101, 0, -1)
-    random, found = np.random.default_rng(7), 0
-    for _ in range(POPULATIONS):
-        reached = random.integers(0, 101, questions)
-        correct = random.random(questions) >= risk_of[reached]
-        lowest = RiskTable.count(reached, correct, DELTA).lowest(risk)
-        found += lowest is not None and true_risk[lowest] > risk
-    return found
-
-
-WORLDS = {
-    "the same risk everywhere, just above the budget": (np.full(101, 0.201), 0.2),
-    "calibrated": (1 - np.arange(101) / 100, 0.2),
-}
-
-
-@pytest.mark.parametrize("world", WORLDS)
-def test_a_certificate_is_wrong_less_often_than_delta(world: str) -> None:
-    assert violations(*WORLDS[world], questions=400) <= DELTA * POPULATIONS
-
-
-def test_without_the_union_correction_the_guarantee_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    bound = selective.error_rate_upper_bound
-    monkeypatch.setattr(selective, "error_rate_upper_bound", lambda k, n, delta: bound(k, n, delta * 101))
-    world = "the same risk everywhere, just above the budget"
-    assert violations(*WORLDS[world], questions=400) > 2 * DELTA * POPULATIONS
 
 
 # Coverage on the other half

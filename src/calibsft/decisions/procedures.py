@@ -1,0 +1,37 @@
+"""How many candidate thresholds are tested at once without spoiling the guarantee: the two procedures.
+
+Both test bounds from data and control the chance that any accepted threshold is a wrong one. `union` divides delta by the
+number of candidates, so every candidate may be accepted by itself: the paper's way. `fixed-sequence` walks down from starting
+points that were chosen before any data was seen, each with its share of delta, and stops at the first candidate that fails;
+what lies behind it is not tested, so nothing is paid for it. Does not compute bounds.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibsft.errors import unknown_name
+
+UNION, FIXED_SEQUENCE = "union", "fixed-sequence"
+PROCEDURES = (UNION, FIXED_SEQUENCE)
+
+
+def level(procedure: str, delta: float, candidates: int, starts: Sequence[int]) -> float:
+    """The level at which a single candidate is tested."""
+    if procedure not in PROCEDURES:
+        unknown_name("procedure", procedure, list(PROCEDURES))
+    return delta / (candidates if procedure == UNION else len(starts))
+
+
+def accepted(passes: NDArray[np.bool_], procedure: str, starts: Sequence[int]) -> NDArray[np.bool_]:
+    """Which candidates are accepted, given which pass their test at `level`; candidates are in ascending order."""
+    if procedure == UNION:
+        return passes
+    found = np.zeros_like(passes)
+    for start in starts:
+        for candidate in range(start, -1, -1):
+            if not passes[candidate]:
+                break
+            found[candidate] = True
+    return found

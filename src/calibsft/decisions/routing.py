@@ -1,0 +1,195 @@
+"""Routing with a guarantee: keep a question with the local model where that provably costs little accuracy.
+
+A question is kept if the local confidence reaches the threshold, else deferred to a stronger model. What may be lost is the
+event "kept, local wrong, strong right", counted over all questions: its rate is at least the accuracy that routing costs
+against deferring everything. It can only fall as the threshold rises, so a fixed sequence from the top needs no correction.
+Deferring everything loses nothing and is always allowed. Does not call any model.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibsft.decisions import procedures
+from calibsft.decisions.bounds import error_rate_upper_bound
+from calibsft.decisions.procedures import UNION
+from calibsft.decisions.selective import (
+    DELTA,
+    LAST_THRESHOLD,
+    THRESHOLDS,
+    accepted_from,
+    hundredths,
+    refuse_repeated,
+    require_shares,
+)
+from calibsft.errors import InputError
+from calibsft.metrics.evaluate import Column, checked_responses
+from calibsft.metrics.table import FloatArray, IntArray
+
+# The thresholds, and deferring everything.
+CANDIDATES = THRESHOLDS + 1
+
+
+@dataclass(frozen=True, slots=True)
+class RoutingCandidate:
+    """One tested threshold, in hundredths: questions kept, events among all questions, and whether it is certified."""
+
+    threshold: int
+    kept: int
+    events: int
+    event_rate: float
+    bound: float
+    passes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a threshold does to some questions; all are shares in [0, 1] but `net_loss`.
+
+    Attributes
+    ----------
+    deferred : questions that go to the strong model.
+    accuracy : of the answers given, whoever gave them.
+    gross_loss : kept questions that only the strong model gets right.
+    net_loss : accuracy of the strong model alone less `accuracy`; negative where routing gains.
+    tokens_saved : share of the strong model's tokens that are not spent; None where they are not known.
+    """
+
+    deferred: float
+    accuracy: float
+    gross_loss: float
+    net_loss: float
+    tokens_saved: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """From which confidence on questions stay with the local model.
+
+    Attributes
+    ----------
+    epsilon
+        The accuracy that may be lost.
+    threshold
+        Keep where the confidence is at least so many hundredths; None: defer everything.
+    outcome
+        What that does to the questions of calibration.
+    candidates
+        Every threshold that was tested, in ascending order.
+    """
+
+    epsilon: float
+    delta: float
+    procedure: str
+    threshold: int | None
+    questions: int
+    outcome: Outcome
+    candidates: tuple[RoutingCandidate, ...]
+
+
+def route(
+    confidence: Column,
+    local_correct: Column,
+    strong_correct: Column,
+    question_id: Column,
+    epsilon: float,
+    delta: float = DELTA,
+    procedure: str = UNION,
+    strong_tokens: Column | None = None,
+) -> Route:
+    """The lowest threshold that loses at most `epsilon` of accuracy with probability at least 1 − `delta`.
+
+    Parameters
+    ----------
+    confidence : the local model's, in [0, 1], one response per question.
+    local_correct, strong_correct : whether each model is right on the question.
+    question_id : repeated questions are refused.
+    epsilon : the accuracy that may be lost against deferring everything, in (0, 1).
+    procedure : "union", or "fixed-sequence", which keeps more with the same guarantee.
+    strong_tokens : tokens that the strong model takes for each question.
+    """
+    stated, local = checked_responses(confidence, local_correct, question_id)
+    _, strong = checked_responses(confidence, strong_correct, question_id)
+    require_shares(epsilon=epsilon, delta=delta)
+    refuse_repeated(question_id)
+    questions = Questions(hundredths(stated), local > 0, strong > 0, _tokens(strong_tokens, len(stated)))
+    table = RoutingTable.count(questions, delta, procedure)
+    lowest = table.lowest(epsilon)
+    return Route(
+        epsilon, delta, procedure, lowest, len(stated), questions.outcome(lowest), table.candidates(epsilon)
+    )
+
+
+def _tokens(tokens: Column | None, count: int) -> FloatArray | None:
+    if tokens is None:
+        return None
+    spent = np.asarray(tokens, dtype=np.float64)
+    if spent.shape != (count,) or not (spent >= 0).all():
+        raise InputError(
+            "strong_tokens must be one number per question, none of them negative; mend that column"
+        )
+    return spent
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Questions:
+    """Questions with what both models did; `reached` is the local confidence in hundredths."""
+
+    reached: IntArray
+    local: NDArray[np.bool_]
+    strong: NDArray[np.bool_]
+    tokens: FloatArray | None
+
+    def outcome(self, threshold: int | None) -> Outcome:
+        """What keeping from `threshold` on does; None defers everything."""
+        kept = self.reached >= (LAST_THRESHOLD + 1 if threshold is None else threshold)
+        accuracy = float(np.where(kept, self.local, self.strong).mean())
+        return Outcome(
+            deferred=float((~kept).mean()),
+            accuracy=accuracy,
+            gross_loss=float((kept & ~self.local & self.strong).mean()),
+            net_loss=float(self.strong.mean()) - accuracy,
+            tokens_saved=None if self.tokens is None else _share(self.tokens[kept].sum(), self.tokens.sum()),
+        )
+
+
+def _share(part: float, whole: float) -> float:
+    return float(part / whole) if whole else 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoutingTable:
+    """Counts and bounds for every threshold, in ascending order, for any epsilon."""
+
+    questions: int
+    kept: IntArray
+    events: IntArray
+    bounds: FloatArray
+    procedure: str
+
+    @classmethod
+    def count(cls, questions: Questions, delta: float, procedure: str = UNION) -> "RoutingTable":
+        """Bound the rate of events of all thresholds."""
+        lost = ~questions.local & questions.strong
+        kept, events = accepted_from(questions.reached), accepted_from(questions.reached[lost])
+        tested_at = procedures.level(procedure, delta, CANDIDATES, (LAST_THRESHOLD,))
+        count = len(questions.reached)
+        return cls(count, kept, events, error_rate_upper_bound(events, count, tested_at), procedure)
+
+    def certified(self, epsilon: float) -> NDArray[np.bool_]:
+        """Which thresholds lose at most `epsilon`."""
+        return procedures.accepted(self.bounds <= epsilon, self.procedure, (LAST_THRESHOLD,))
+
+    def lowest(self, epsilon: float) -> int | None:
+        """The lowest certified threshold; None defers everything."""
+        found = np.flatnonzero(self.certified(epsilon))
+        return int(found[0]) if len(found) else None
+
+    def candidates(self, epsilon: float) -> tuple[RoutingCandidate, ...]:
+        columns = (self.kept, self.events, self.bounds, self.certified(epsilon))
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return tuple(
+            RoutingCandidate(threshold, kept, events, events / self.questions, bound, passes)
+            for threshold, (kept, events, bound, passes) in enumerate(rows)
+        )

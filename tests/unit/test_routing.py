@@ -1,0 +1,96 @@
+"""Routing: which events count, how many are allowed, and what a threshold does to the questions."""
+
+import numpy as np
+import pytest
+
+from calibsft.decisions import route
+from calibsft.decisions.routing import Questions, RoutingTable
+from calibsft.errors import InputError
+
+PAPER_QUESTIONS = 2414
+
+
+def ids(count: int) -> list[str]:
+    return [f"q{number}" for number in range(count)]
+
+
+def with_events(events: int, procedure: str, epsilon: float) -> int | None:
+    """The threshold for the paper's number of questions, of which so many lose when kept."""
+    local = np.ones(PAPER_QUESTIONS, dtype=bool)
+    local[:events] = False
+    always = np.ones(PAPER_QUESTIONS, dtype=bool)
+    return route(
+        [0.9] * PAPER_QUESTIONS, local, always, ids(PAPER_QUESTIONS), epsilon, procedure=procedure
+    ).threshold
+
+
+@pytest.mark.parametrize(
+    "procedure, epsilon, most",
+    [("union", 0.01, 9), ("union", 0.02, 26), ("fixed-sequence", 0.01, 15), ("fixed-sequence", 0.02, 36)],
+)
+def test_so_many_events_are_allowed_among_the_papers_questions(
+    procedure: str, epsilon: float, most: int
+) -> None:
+    assert with_events(most, procedure, epsilon) == 0
+    # One more, and the questions at 0.90 can no longer be kept: only thresholds that keep nothing pass.
+    assert with_events(most + 1, procedure, epsilon) == 91
+
+
+def test_only_what_is_kept_and_wrong_and_right_elsewhere_is_an_event() -> None:
+    confidence = [0.9, 0.9, 0.9, 0.9, 0.2, 0.2]
+    local = [True, True, False, False, False, True]
+    strong = [True, False, True, False, True, True]
+    found = route(confidence, local, strong, ids(6), 0.99, 0.9, strong_tokens=[1, 2, 3, 4, 10, 20])
+    kept = found.candidates[90]
+    assert (kept.kept, kept.events, kept.event_rate) == (4, 1, 1 / 6)
+    assert (found.candidates[0].kept, found.candidates[0].events) == (6, 2)
+    questions = Questions(
+        np.array([90, 90, 90, 90, 20, 20]), np.array(local), np.array(strong), np.arange(1.0, 7.0)
+    )
+    outcome = questions.outcome(90)
+    assert (outcome.deferred, outcome.accuracy) == pytest.approx((2 / 6, 4 / 6))
+    assert (outcome.gross_loss, outcome.net_loss, outcome.tokens_saved) == pytest.approx(
+        (1 / 6, 0.0, 10 / 21)
+    )
+    nothing = questions.outcome(None)
+    assert (nothing.deferred, nothing.accuracy, nothing.gross_loss, nothing.tokens_saved) == (
+        1.0,
+        4 / 6,
+        0.0,
+        0.0,
+    )
+
+
+def test_where_nothing_is_certain_everything_is_deferred() -> None:
+    found = route([1.0] * 5, [False] * 5, [True] * 5, ids(5), 0.01)
+    assert found.threshold is None and found.outcome.deferred == 1.0 and found.outcome.tokens_saved is None
+
+
+def test_events_can_only_fall_as_the_threshold_rises() -> None:
+    random = np.random.default_rng(0)
+    questions = Questions(
+        random.integers(0, 101, 500), random.random(500) < 0.5, random.random(500) < 0.8, None
+    )
+    table = RoutingTable.count(questions, 0.05)
+    assert (np.diff(table.events) <= 0).all() and (np.diff(table.bounds) <= 0).all()
+
+
+@pytest.mark.parametrize(
+    "changes, complaint",
+    [
+        ({"question_id": ["a", "a"]}, "question 'a' has several responses"),
+        ({"epsilon": 0}, "epsilon is 0; give a number between 0 and 1"),
+        ({"strong_tokens": [1, -2]}, "strong_tokens must be one number per question"),
+        ({"strong_correct": [1, 2]}, "correct at index 1 is 2"),
+    ],
+)
+def test_what_cannot_be_routed_is_told(changes: dict[str, object], complaint: str) -> None:
+    words = {
+        "confidence": [0.5, 0.6],
+        "local_correct": [1, 0],
+        "strong_correct": [1, 1],
+        "question_id": ["a", "b"],
+        "epsilon": 0.1,
+    }
+    with pytest.raises(InputError, match=complaint):
+        route(**{**words, **changes})
