@@ -23,6 +23,7 @@ from calibsft.text import printable
 
 PAGE = "report.html"
 TEMPLATES = Path(__file__).parent / "templates"
+PROSE_FROM = 80  # a cell with more characters holds sentences and needs room
 FOLD_ROWS = 12  # longer tables of the details are folded away
 
 
@@ -71,6 +72,7 @@ def _html(content: Content) -> str:
         lead=LEAD,
         measures=MEASURES,
         fold_rows=FOLD_ROWS,
+        prose_from=PROSE_FROM,
         version=__version__,
         style=Markup(style),
         script=Markup(script),
