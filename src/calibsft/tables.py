@@ -28,6 +28,8 @@ TEXT_COLUMNS = (
 )  # fmt: skip
 # What identifies a response, in every table.
 KEYS = ("dataset", "question_id", "sample")
+# What identifies a question.
+QUESTION_KEYS = KEYS[:2]
 SHOWN_CHARACTERS = 40
 LARGEST_SAMPLE = 2**31 - 1
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -10,6 +10,7 @@ from calibsft.metrics import MEAN_OVER_DATASETS
 from calibsft.report.comparisons import difference_tables
 from calibsft.report.inspector import pack
 from calibsft.report.responses import choose_questions, evaluated_responses
+from calibsft.report.runs import read_evaluation
 from calibsft.report.sources import read_sources
 from conftest import Command
 
@@ -92,7 +93,10 @@ def test_a_file_without_responses_has_nothing_to_read(tmp_path: Path) -> None:
     frame(0.9).drop("response").write_csv(path)
     assert read_sources([path], responses=1000).responses == ()
     frame(0.9).write_csv(path)
-    assert read_sources([path], responses=0).responses == ()
+    unread = read_sources([path], responses=0)
+    assert unread.responses == () and "response" not in unread.models[0].rows.columns, (
+        "texts are left in the file"
+    )
 
 
 def test_the_report_of_files_is_one_page(calibsft: Command, files: tuple[Path, Path], tmp_path: Path) -> None:
@@ -155,6 +159,12 @@ def test_several_models_show_the_same_questions(tmp_path: Path) -> None:
     packed = pack(found)
     assert (packed.shown, packed.total) == (24, 120)
     assert pack([]) is None
+
+
+def test_the_texts_of_an_evaluation_are_not_read_for_its_tables(tmp_path: Path) -> None:
+    frame(0.9).write_parquet(tmp_path / "rows.parquet")
+    rows = read_evaluation(tmp_path, "model").rows
+    assert rows.columns == [name for name in frame(0.9).columns if name != "response"] and len(rows) == 60
 
 
 def test_an_unfinished_evaluation_is_refused(tmp_path: Path) -> None:

@@ -19,13 +19,12 @@ from calibsft.artifacts import QUESTIONS
 from calibsft.estimators.estimator import Estimator, Evaluated
 from calibsft.progress import Progress
 from calibsft.schema import Grade
-from calibsft.tables import KEYS
+from calibsft.tables import KEYS, QUESTION_KEYS
 from calibsft.verify.grader import GradeItem
 from calibsft.verify.math import MATH
 from calibsft.verify.text import key, stripped
 from calibsft.verify.verifier import Verifier
 
-QUESTION_KEYS = ("dataset", "question_id")
 # Answers that could be compared with the gold; others, such as those out of time, are compared by their text alone.
 COMPARABLE = (Grade.CORRECT, Grade.INCORRECT)
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {

@@ -14,13 +14,12 @@ from typing import Any
 import polars as pl
 
 from calibsft.report.summary import Responses
-from calibsft.tables import KEYS
+from calibsft.tables import QUESTION_KEYS
 from calibsft.text import printable
 
 CHUNK_BYTES = 500_000
 TITLE_CHARACTERS = 90
 ANSWER_CHARACTERS = 40
-QUESTION = list(KEYS[:2])
 # Verdicts as numbers: an ungraded response has none.
 WRONG, RIGHT, UNGRADED = 0, 1, 2
 
@@ -71,7 +70,7 @@ def pack(origins: Sequence[Responses]) -> Packed | None:
 def _questions(origins: Sequence[Responses]) -> pl.DataFrame:
     """Every question once, numbered; benchmarks in the order of the origins."""
     together = pl.concat([origin.questions for origin in origins])
-    return together.unique(QUESTION, keep="first", maintain_order=True).with_row_index("number")
+    return together.unique(QUESTION_KEYS, keep="first", maintain_order=True).with_row_index("number")
 
 
 def _rows(origins: Sequence[Responses], questions: pl.DataFrame) -> pl.DataFrame:
@@ -82,8 +81,8 @@ def _rows(origins: Sequence[Responses], questions: pl.DataFrame) -> pl.DataFrame
         )
         for number, origin in enumerate(origins)
     ]
-    numbers = questions.select(*QUESTION, question=pl.col("number").cast(pl.Int64))
-    together = pl.concat(parts, how="diagonal").join(numbers, on=QUESTION, how="inner")
+    numbers = questions.select(*QUESTION_KEYS, question=pl.col("number").cast(pl.Int64))
+    together = pl.concat(parts, how="diagonal").join(numbers, on=QUESTION_KEYS, how="inner")
     return together.sort("question", "origin", "sample")
 
 

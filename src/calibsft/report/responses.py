@@ -17,14 +17,13 @@ from calibsft.recipe import TargetSettings
 from calibsft.report.summary import Responses
 from calibsft.responses.formats import Format, get_format
 from calibsft.responses.parse import parse
-from calibsft.tables import KEYS
+from calibsft.tables import KEYS, QUESTION_KEYS
 from calibsft.targets.build import SUMMARY, exact_targets, rate_questions
 from calibsft.targets.pool import pool_of_run
 
 RESPONSES = 100_000
 TRAINING_SHARE = 10
 TEXT_BYTES = 60_000_000
-QUESTION = list(KEYS[:2])
 # What a token was trained for.
 NOTHING, REASONING, CONFIDENCE = 0, 1, 2
 
@@ -36,12 +35,12 @@ def evaluated_responses(
     if not folders or not most:
         return []
     tables = [pl.scan_parquet(folder / ROWS) for _, folder in folders]
-    sizes = [table.select(*QUESTION, bytes=pl.col("response").str.len_bytes()) for table in tables]
+    sizes = [table.select(*QUESTION_KEYS, bytes=pl.col("response").str.len_bytes()) for table in tables]
     chosen = choose_questions(pl.concat(sizes), most, most_bytes).lazy()
     found = []
     for (label, folder), table in zip(folders, tables, strict=True):
         wanted = table.select(*KEYS, "correct", "confidence", "answer", "reason", "response")
-        rows = wanted.join(chosen, on=QUESTION, how="semi").collect()
+        rows = wanted.join(chosen, on=QUESTION_KEYS, how="semi").collect()
         total = table.select(pl.len()).collect().item()
         found.append(Responses(label, False, rows, _asked(folder / "rollouts", rows), total))
     return found
@@ -54,19 +53,19 @@ def file_responses(label: str, rows: pl.DataFrame, most: int = RESPONSES) -> lis
     """
     if not {"response", "question_id", "dataset"} <= set(rows.columns) or not most:
         return []
-    sizes = rows.lazy().select(*QUESTION, bytes=pl.col("response").str.len_bytes())
-    shown = rows.join(choose_questions(sizes, most, TEXT_BYTES), on=QUESTION, how="semi")
+    sizes = rows.lazy().select(*QUESTION_KEYS, bytes=pl.col("response").str.len_bytes())
+    shown = rows.join(choose_questions(sizes, most, TEXT_BYTES), on=QUESTION_KEYS, how="semi")
     missing: dict[str, pl.Expr | pl.Series] = {
         "answer": pl.Series([parse(text).answer for text in shown["response"]], dtype=pl.String),
         "question": pl.lit(""),
         "gold": pl.lit([], pl.List(pl.String)),
     }
     shown = shown.with_columns(
-        sample=pl.int_range(pl.len()).over(QUESTION).cast(pl.Int32),
+        sample=pl.int_range(pl.len()).over(QUESTION_KEYS).cast(pl.Int32),
         **{name: value for name, value in missing.items() if name not in rows.columns},
     )
-    asked = shown.select(*QUESTION, pl.col("question").fill_null(""), pl.col("gold").list.drop_nulls())
-    questions = asked.unique(QUESTION, keep="first", maintain_order=True)
+    asked = shown.select(*QUESTION_KEYS, pl.col("question").fill_null(""), pl.col("gold").list.drop_nulls())
+    questions = asked.unique(QUESTION_KEYS, keep="first", maintain_order=True)
     columns = (*KEYS, "correct", "confidence", "answer", "reason", "response")
     return [Responses(label, False, shown.select(columns), questions, len(rows))]
 
@@ -83,10 +82,10 @@ def trained_responses(root: Path, stage: str, most: int, most_bytes: int) -> Res
     confidence_format = get_format(settings["format"])
     pool = pool_of_run(root / rollout, root / verify)
     trained = pl.scan_parquet(path)
-    shown = pool.join(trained, on=QUESTION, how="semi")
-    sizes = shown.select(*QUESTION, bytes=pl.col("response").str.len_bytes())
+    shown = pool.join(trained, on=QUESTION_KEYS, how="semi")
+    sizes = shown.select(*QUESTION_KEYS, bytes=pl.col("response").str.len_bytes())
     chosen = choose_questions(sizes, most, most_bytes)
-    rows = _with_targets(shown.join(chosen.lazy(), on=QUESTION, how="semi"), settings, confidence_format)
+    rows = _with_targets(shown.join(chosen.lazy(), on=QUESTION_KEYS, how="semi"), settings, confidence_format)
     verdicts = pl.scan_parquet(root / verify / "part-*.parquet").select(*KEYS, "confidence", "answer")
     rows = rows.lazy().join(verdicts, on=KEYS).join(_roles(trained), on=KEYS, how="left").collect().sort(KEYS)
     total = pool.select(pl.len()).collect().item()
@@ -96,17 +95,22 @@ def trained_responses(root: Path, stage: str, most: int, most_bytes: int) -> Res
 
 def choose_questions(sizes: pl.LazyFrame, most: int, most_bytes: int) -> pl.DataFrame:
     """Questions, evenly from all, whose responses together are about `most` and `most_bytes` at the most."""
-    found = sizes.group_by(QUESTION).agg(n=pl.len(), bytes=pl.col("bytes").sum()).sort(QUESTION).collect()
+    found = (
+        sizes.group_by(QUESTION_KEYS)
+        .agg(n=pl.len(), bytes=pl.col("bytes").sum())
+        .sort(QUESTION_KEYS)
+        .collect()
+    )
     share = min(1.0, most / max(1, found["n"].sum()), most_bytes / max(1, found["bytes"].sum()))
     wanted = max(1, int(len(found) * share))
     chosen: pl.DataFrame = found[np.linspace(0, len(found) - 1, wanted).round().astype(int).tolist()]
-    return chosen.select(QUESTION)
+    return chosen.select(QUESTION_KEYS)
 
 
 def _asked(rollouts: Path, rows: pl.DataFrame) -> pl.DataFrame:
     """What was asked in these rows, and what counts as right."""
-    table = pl.read_parquet(rollouts / QUESTIONS, columns=[*QUESTION, "question", "gold"])
-    return table.join(rows, on=QUESTION, how="semi")
+    table = pl.read_parquet(rollouts / QUESTIONS, columns=[*QUESTION_KEYS, "question", "gold"])
+    return table.join(rows, on=QUESTION_KEYS, how="semi")
 
 
 def _stage_with(root: Path, stage: str | None, file: str) -> str | None:

@@ -111,7 +111,8 @@ def _lineage(folder: Path, manifest: dict[str, Any]) -> tuple[tuple[str, ...], s
 
 def read_evaluation(folder: Path, label: str) -> ModelResult:
     """What an evaluation left behind, wherever it was made."""
-    rows = pl.read_parquet(folder / ROWS).drop_nulls("correct")
+    # The texts are most of the file, and no table or figure needs them.
+    rows = pl.scan_parquet(folder / ROWS).drop("response", strict=False).drop_nulls("correct").collect()
     estimators = {found["estimator"]: found for found in read_estimators(folder)}
     return ModelResult(label, rows, budgets=_budgets(folder), estimators=estimators)
 

@@ -51,7 +51,8 @@ def _part(path: Path, label: str, malformed: str, responses: int) -> RunSummary:
         read_manifest(path)  # refuses one that is not finished
         said = evaluated_responses([(label, path)], responses)
         return RunSummary(label, (read_evaluation(path, label),), responses=tuple(said))
-    rows = _with_all_columns(_with_texts(path, read_scored(path, malformed)[0], malformed))
+    scored, _ = read_scored(path, malformed)
+    rows = _with_all_columns(_with_texts(path, scored, malformed) if responses else scored)
     said = file_responses(label, rows, responses)
     return RunSummary(label, (ModelResult(label, rows),), responses=tuple(said))
 
