@@ -57,7 +57,7 @@ def write_atomic(path: Path, write: Callable[[Path], object]) -> None:
     except OSError as error:
         _forget(partial)
         raise InputError(
-            f"{path}: cannot be written ({error.strerror or error}); free some space or choose another folder with --out"
+            f"{path}: cannot be written ({error.strerror or error}); free some space or choose another place for it"
         ) from error
     except BaseException:
         _forget(partial)

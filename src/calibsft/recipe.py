@@ -450,6 +450,8 @@ def validated(kind: type[S], data: dict[str, Any], source: str) -> S:
         key = ".".join(str(part) for part in first["loc"])
         if first["type"] == "value_error":  # a rule about several keys, in our own words
             raise InputError(f"{source}: {first['ctx']['error']}; change either") from error
+        if first["type"] == "missing":
+            raise InputError(f"{source}: {key} is missing; add it") from error
         raise InputError(
             f"{source}: {key} = {first['input']!r}: {first['msg'].lower()}; correct that key"
         ) from error

@@ -64,7 +64,7 @@ def require_columns(path: Path, frame: pl.DataFrame, columns: Sequence[str]) -> 
     for column in columns:
         if column not in frame.columns:
             _refuse_odd_header(path, frame)
-            near = get_close_matches(column, frame.columns, n=1)
+            near = get_close_matches(column, [name for name in frame.columns if name not in columns], n=1)
             hint = f" (there is '{near[0]}': rename it)" if near else ""
             raise InputError(
                 f"{path}: column '{column}' is missing{hint}; the file needs {', '.join(columns)}"

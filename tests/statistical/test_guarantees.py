@@ -53,13 +53,17 @@ WORLDS = {
 }
 
 
-def violations(world: World, procedure: str, questions: int = 400) -> int:
-    """In how many populations the lowest certified threshold has a true risk above the budget."""
+def violations(world: World, procedure: str, questions: int = 400, responses: int = 1) -> int:
+    """In how many populations the lowest certified threshold has a true risk above the budget.
+
+    All responses to a question are alike, and counted as if they were not.
+    """
     true_risk, random, found = world.true_risk(), np.random.default_rng(7), 0
     for _ in range(POPULATIONS):
         reached = random.choice(101, questions, p=world.stated)
         correct = random.random(questions) >= world.wrong[reached]
-        lowest = RiskTable.count(reached, correct, DELTA, procedure).lowest(BUDGET)
+        counted = reached.repeat(responses), correct.repeat(responses)
+        lowest = RiskTable.count(*counted, DELTA, procedure).lowest(BUDGET)
         found += lowest is not None and true_risk[lowest] > BUDGET
     return found
 
@@ -86,6 +90,15 @@ def test_without_its_correction_a_procedure_is_wrong_more_often(
     monkeypatch.setattr(procedures, "accepted", every_passing_one)
     world = WORLDS["the same risk everywhere, just above the budget"]
     assert violations(world, procedure) > 2 * DELTA * POPULATIONS
+
+
+@BOTH
+@pytest.mark.parametrize("responses, share", [(4, 0.2), (32, 0.7)])
+def test_responses_that_err_together_break_the_guarantee(
+    procedure: str, responses: int, share: float
+) -> None:
+    world = WORLDS["the same risk everywhere, just above the budget"]
+    assert violations(world, procedure, responses=responses) > share * POPULATIONS
 
 
 def test_a_fixed_sequence_certifies_more_than_the_union_bound() -> None:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from numpy.typing import NDArray
 
-from calibsft.decisions import certified_coverage, certify, error_rate_upper_bound, perfect_ranking
+from calibsft.decisions import answered_held_out, certify, error_rate_upper_bound, perfect_ranking
 from calibsft.decisions.selective import STARTS, hundredths
 from calibsft.errors import InputError
 
@@ -116,6 +116,43 @@ def test_a_fixed_sequence_needs_fewer_questions_and_stops_at_the_first_failure()
     assert found.candidates[55].bound <= 0.1 and not found.candidates[55].passes
 
 
+def test_a_response_without_a_confidence_is_never_answered_but_counts_in_the_coverage() -> None:
+    # At threshold 0 every stated confidence is answered; 100 wrong answers without one would break any budget.
+    confidence = [0.0] * 100 + [None] * 100
+    found = certify(confidence, [True] * 100 + [False] * 100, ids(200), 0.1)
+    assert (found.threshold, found.questions, found.coverage) == (0, 200, 0.5)
+    assert (found.candidates[0].accepted, found.candidates[0].errors) == (100, 0)
+    none = certify([None] * 100, [True] * 100, ids(100), 0.1)
+    assert none.threshold is None and none.coverage == 0 and none.chosen is None
+    assert {candidate.accepted for candidate in none.candidates} == {0}
+    halves = answered_held_out(confidence, [True] * 100 + [False] * 100, ids(200), [0.3])
+    assert (halves.risk == 0).all() and halves.coverage.mean() == pytest.approx(0.5, abs=0.05)
+
+
+@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64])
+def test_missing_confidences_do_not_move_the_others(dtype: pl.DataType) -> None:
+    # 0.29 as a float32 is less than 0.29
+    confidence = pl.Series([0.29] * 80 + [None], dtype=dtype)
+    found = certify(confidence, [True] * 81, ids(81), 0.1)
+    assert (found.candidates[29].accepted, found.candidates[30].accepted) == (80, 0)
+
+
+@pytest.mark.parametrize("choice", ["first", "random"])
+def test_several_responses_certify_what_one_of_each_question_does(choice: str) -> None:
+    rows = answers(600, 5, seed=4).sample(fraction=1, shuffle=True, seed=0)
+    columns = rows["confidence"], rows["correct"], rows["question"]
+    found = certify(*columns, 0.3, per_question=choice, seed=3)
+    assert (found.questions, found.candidates[0].accepted) == (600, 600)
+    by_list = certify(*map(pl.Series.to_list, columns), 0.3, per_question=choice, seed=3)
+    assert by_list == found
+    backwards = certify(*(column.reverse() for column in columns), 0.3, per_question=choice, seed=3)
+    assert (backwards == found) == (choice == "random")
+    assert (certify(*columns, 0.3, per_question=choice, seed=8) == found) == (choice == "first")
+    if choice == "first":
+        first = rows.unique("question", keep="first")
+        assert found == certify(first["confidence"], first["correct"], first["question"], 0.3)
+
+
 def test_an_unknown_procedure_is_refused_by_name() -> None:
     with pytest.raises(InputError, match=r"unknown procedure 'fixed' \(known: union, fixed-sequence\)"):
         certify([0.9], [True], ["a"], 0.1, procedure="fixed")
@@ -152,7 +189,7 @@ def answers(questions: int, samples: int, seed: int = 0) -> pl.DataFrame:
 
 
 def coverage(rows: pl.DataFrame, risks: tuple[float, ...], **options: int) -> NDArray[np.float64]:
-    return certified_coverage(rows["confidence"], rows["correct"], rows["question"], risks, **options)
+    return answered_held_out(rows["confidence"], rows["correct"], rows["question"], risks, **options).coverage
 
 
 def test_coverage_grows_with_the_risk_budget_and_stays_below_a_perfect_ranking() -> None:

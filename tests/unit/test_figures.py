@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from scipy.stats import pearsonr, spearmanr
 
-from calibsft.decisions import certified_coverage, perfect_ranking
+from calibsft.decisions import answered_held_out, perfect_ranking
 from calibsft.metrics import ConfidenceTable, expected_calibration_error, reliability_bins
 from calibsft.report import ModelResult, RunSummary, TrainingSet
 from calibsft.report.figures import FIGURES, THEMES, confidence, reliability, render, show_all
@@ -326,7 +326,7 @@ def test_up_to_five_files_share_a_panel_and_more_get_one_each() -> None:
 def coverage_of(model: ModelResult, split: str) -> tuple[np.ndarray, float]:
     rows = model.rows.filter(split=split)
     questions = rows.select(pl.struct("dataset", "question_id")).to_series()
-    shares = certified_coverage(rows["confidence"], rows["correct"], questions, RISKS)
+    shares = answered_held_out(rows["confidence"], rows["correct"], questions, RISKS).coverage
     return shares.mean(axis=0), float(rows["correct"].mean())
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from calibsft.errors import InputError
 from calibsft.metrics import ECE_CONVENTION, METRICS, evaluate, score_file, score_table
-from calibsft.metrics.files import _confidence_column
+from calibsft.metrics.files import confidence_column
 from calibsft.metrics.result import Means, Metrics, Scores
 
 ROWS = pl.DataFrame(
@@ -133,14 +133,14 @@ def test_single_precision_columns_keep_their_decimals() -> None:
     ],
 )
 def test_text_that_is_no_plain_decimal_in_range_is_not_read(text: str) -> None:
-    assert _confidence_column(pl.Series("confidence", ["0.5", text])).to_list() == [0.5, None]
+    assert confidence_column(pl.Series("confidence", ["0.5", text])).to_list() == [0.5, None]
 
 
 @pytest.mark.parametrize(
     "text", ["0", "1", "1.", ".5", "-0.0", "0.37", "1.00", "00.5", "5e-1", "25E-2", "1.0e+00", "1e-400"]
 )
 def test_plain_decimals_are_read_as_python_reads_them(text: str) -> None:
-    assert _confidence_column(pl.Series("confidence", [text, "x"])).to_list() == [float(text), None]
+    assert confidence_column(pl.Series("confidence", [text, "x"])).to_list() == [float(text), None]
 
 
 def write(folder: Path, name: str, text: str) -> Path:

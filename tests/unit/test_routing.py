@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calibsft.decisions import route
+from calibsft.decisions import Outcome, route
 from calibsft.decisions.routing import Questions, RoutingTable
 from calibsft.errors import InputError
 
@@ -36,6 +36,12 @@ def test_so_many_events_are_allowed_among_the_papers_questions(
     assert with_events(most + 1, procedure, epsilon) == 91
 
 
+@pytest.mark.parametrize("procedure, tests", [("union", 102), ("fixed-sequence", 1)])
+def test_the_bound_pays_for_so_many_tests(procedure: str, tests: int) -> None:
+    found = route([0.9] * 50, [1] * 50, [1] * 50, ids(50), 0.1, 0.05, procedure)
+    assert found.candidates[90].bound == pytest.approx(1 - (0.05 / tests) ** (1 / 50), rel=1e-9)
+
+
 def test_only_what_is_kept_and_wrong_and_right_elsewhere_is_an_event() -> None:
     confidence = [0.9, 0.9, 0.9, 0.9, 0.2, 0.2]
     local = [True, True, False, False, False, True]
@@ -64,6 +70,38 @@ def test_only_what_is_kept_and_wrong_and_right_elsewhere_is_an_event() -> None:
 def test_where_nothing_is_certain_everything_is_deferred() -> None:
     found = route([1.0] * 5, [False] * 5, [True] * 5, ids(5), 0.01)
     assert found.threshold is None and found.outcome.deferred == 1.0 and found.outcome.tokens_saved is None
+
+
+def test_without_a_confidence_a_question_is_deferred_whatever_the_threshold() -> None:
+    # Every question without a confidence would be an event if it were kept.
+    count = 600
+    confidence = [0.0] * count + [None] * count
+    local, strong = [True] * count + [False] * count, [True] * (2 * count)
+    found = route(confidence, local, strong, ids(2 * count), 0.01, strong_tokens=[1] * count + [3] * count)
+    assert found.threshold == 0 and found.outcome == Outcome(0.5, 1.0, 0.0, 0.0, 0.25)
+    assert (found.candidates[0].kept, found.candidates[0].events) == (count, 0)
+
+
+def test_what_the_local_model_gains_is_taken_off_the_net_loss_only() -> None:
+    # Of ten kept questions the strong model alone has 3 and the local model alone 4; two are deferred.
+    local = [False] * 3 + [True] * 4 + [True] * 3 + [False] * 2
+    strong = [True] * 3 + [False] * 4 + [True] * 3 + [True] * 2
+    questions = Questions(np.array([50] * 10 + [10] * 2), np.array(local), np.array(strong), None)
+    outcome = questions.outcome(50)
+    assert outcome == Outcome(2 / 12, 9 / 12, 3 / 12, pytest.approx(8 / 12 - 9 / 12), None)
+
+
+def test_of_several_rows_of_a_question_one_counts() -> None:
+    questions = ["b", "a", "b", "a"]
+    kept = [
+        route([0.1, 0.2, 0.3, 0.4], [1] * 4, [1] * 4, questions, 0.9, per_question=choice, seed=seed)
+        for choice, seed in [("first", 0), ("first", 1), *(("random", seed) for seed in range(20))]
+    ]
+    assert {found.questions for found in kept} == {2}
+    reached = [tuple(found.candidates[t].kept for t in (11, 21, 31)) for found in kept]
+    assert reached[:2] == [(1, 0, 0)] * 2
+    # b is 0.1 or 0.3, a is 0.2 or 0.4: every combination is drawn
+    assert set(reached[2:]) == {(1, 0, 0), (1, 1, 1), (2, 1, 0), (2, 2, 1)}
 
 
 def test_events_can_only_fall_as_the_threshold_rises() -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from calibsft.cli.build import build
+from calibsft.cli.certify import certify
 from calibsft.cli.diagnose import diagnose
 from calibsft.cli.evaluate import evaluate
 from calibsft.cli.ls import ls
@@ -18,6 +19,7 @@ from calibsft.cli.plot import plot
 from calibsft.cli.report import report
 from calibsft.cli.rl import rl
 from calibsft.cli.rollout import rollout
+from calibsft.cli.route import route
 from calibsft.cli.run import run
 from calibsft.cli.score import score
 from calibsft.cli.sft import sft
@@ -36,6 +38,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "eval": evaluate,
     "score": score,
     "diagnose": diagnose,
+    "certify": certify,
+    "route": route,
     "report": report,
     "plot": plot,
     "validate": validate,

@@ -68,6 +68,56 @@ Malformed = Annotated[
         "--malformed", help="Rows of a file without a readable confidence: error, drop, or counted (as 0)."
     ),
 ]
+MalformedOrKind = Annotated[
+    str | None,
+    typer.Option(
+        "--malformed",
+        help="Responses without a readable confidence: error, drop, or counted, as not confident. Default: error for a"
+        " file, counted for a folder.",
+    ),
+]
+Delta = Annotated[float, typer.Option("--delta", help="Probability that the guarantee does not hold.")]
+Procedure = Annotated[
+    str,
+    typer.Option(
+        "--procedure",
+        help="union, the paper's; or fixed-sequence, which certifies more with the same guarantee.",
+    ),
+]
+PerQuestion = Annotated[
+    str | None,
+    typer.Option(
+        "--per-question",
+        help="Where questions have several responses: calibrate on the first, or on a random one.",
+    ),
+]
+Splits = Annotated[
+    int,
+    typer.Option(
+        "--splits", min=0, help="Random halves on which to try it: calibrate on one, count on the other."
+    ),
+]
+PolicyOut = Annotated[
+    Path, typer.Option("--policy", help="Policy file to write, which `calibsft serve` acts on.")
+]
+LocalModel = Annotated[
+    str | None,
+    typer.Option("--model", help="The model's name, for the policy; an evaluation knows its own."),
+]
+LocalFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="How the model writes confidences, for the policy: probability, probability-0.05, integer or linguistic."
+        " An evaluation knows its own; else probability.",
+    ),
+]
+OnLocalFailure = Annotated[
+    str | None,
+    typer.Option(
+        "--on-local-failure", help="What a gateway does when the local model fails: defer or error."
+    ),
+]
 Dtype = Annotated[str, typer.Option("--dtype", help="auto, float32, bfloat16 or float16.")]
 
 

@@ -9,22 +9,23 @@ Deferring everything loses nothing and is always allowed. Does not call any mode
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from calibsft.decisions import procedures
 from calibsft.decisions.bounds import error_rate_upper_bound
+from calibsft.decisions.by_question import ByQuestion, question_series
 from calibsft.decisions.procedures import UNION
 from calibsft.decisions.selective import (
     DELTA,
     LAST_THRESHOLD,
     THRESHOLDS,
     accepted_from,
-    hundredths,
-    refuse_repeated,
+    checked_reached,
     require_shares,
 )
 from calibsft.errors import InputError
-from calibsft.metrics.evaluate import Column, checked_responses
+from calibsft.metrics.evaluate import Column
 from calibsft.metrics.table import FloatArray, IntArray
 
 # The thresholds, and deferring everything.
@@ -97,28 +98,50 @@ def route(
     delta: float = DELTA,
     procedure: str = UNION,
     strong_tokens: Column | None = None,
+    per_question: str | None = None,
+    seed: int = 0,
 ) -> Route:
     """The lowest threshold that loses at most `epsilon` of accuracy with probability at least 1 − `delta`.
 
     Parameters
     ----------
-    confidence : the local model's, in [0, 1], one response per question.
+    confidence : the local model's, in [0, 1]; None where there is no readable one, which always defers.
     local_correct, strong_correct : whether each model is right on the question.
-    question_id : repeated questions are refused.
+    question_id : repeated questions are refused without `per_question`.
     epsilon : the accuracy that may be lost against deferring everything, in (0, 1).
     procedure : "union", or "fixed-sequence", which keeps more with the same guarantee.
     strong_tokens : tokens that the strong model takes for each question.
+    per_question : which of several rows of a question counts: the "first", or a "random" one, drawn with `seed`.
     """
-    stated, local = checked_responses(confidence, local_correct, question_id)
-    _, strong = checked_responses(confidence, strong_correct, question_id)
     require_shares(epsilon=epsilon, delta=delta)
-    refuse_repeated(question_id)
-    questions = Questions(hundredths(stated), local > 0, strong > 0, _tokens(strong_tokens, len(stated)))
+    rows = routing_rows(confidence, local_correct, strong_correct, question_id, strong_tokens)
+    questions = Questions.of(ByQuestion.of(rows, per_question, question_id).one_each(seed))
     table = RoutingTable.count(questions, delta, procedure)
     lowest = table.lowest(epsilon)
     return Route(
-        epsilon, delta, procedure, lowest, len(stated), questions.outcome(lowest), table.candidates(epsilon)
+        epsilon,
+        delta,
+        procedure,
+        lowest,
+        table.questions,
+        questions.outcome(lowest),
+        table.candidates(epsilon),
     )
+
+
+def routing_rows(
+    confidence: Column,
+    local_correct: Column,
+    strong_correct: Column,
+    question_id: Column,
+    strong_tokens: Column | None,
+) -> pl.DataFrame:
+    """Checked rows: question, the threshold that the local confidence reaches, and what both models did."""
+    reached, local = checked_reached(confidence, local_correct, question_id)
+    _, strong = checked_reached(confidence, strong_correct, question_id)
+    columns = {"question": question_series(question_id), "reached": reached, "local": local, "strong": strong}
+    tokens = _tokens(strong_tokens, len(reached))
+    return pl.DataFrame(columns if tokens is None else {**columns, "tokens": tokens})
 
 
 def _tokens(tokens: Column | None, count: int) -> FloatArray | None:
@@ -140,6 +163,12 @@ class Questions:
     local: NDArray[np.bool_]
     strong: NDArray[np.bool_]
     tokens: FloatArray | None
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame) -> "Questions":
+        """From `routing_rows`."""
+        reached, local, strong = (rows[name].to_numpy() for name in ("reached", "local", "strong"))
+        return cls(reached, local, strong, rows["tokens"].to_numpy() if "tokens" in rows.columns else None)
 
     def outcome(self, threshold: int | None) -> Outcome:
         """What keeping from `threshold` on does; None defers everything."""

@@ -2,25 +2,29 @@
 
 Learn-then-Test over 101 thresholds, by one of two procedures (`procedures`): the paper's union bound, or a fixed sequence,
 which is tighter. The error rate need not fall as the threshold rises, so the sequence has several starts. The guarantee is
-for questions drawn like those of calibration, with one response each. Does not route to other models.
+for questions drawn like those of calibration, with one response each. A response without a readable confidence reaches no
+threshold. Does not route to other models.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from calibsft.decisions import procedures
 from calibsft.decisions.bounds import error_rate_upper_bound
+from calibsft.decisions.by_question import ByQuestion, question_series
 from calibsft.decisions.procedures import UNION
 from calibsft.errors import InputError
-from calibsft.metrics.evaluate import Column, checked_responses, id_series
+from calibsft.metrics.evaluate import Column, checked_responses
 from calibsft.metrics.table import FloatArray, IntArray, decimals
-from calibsft.tables import row_of, shown
 
 LAST_THRESHOLD = 100
 THRESHOLDS = LAST_THRESHOLD + 1
 DELTA = 0.05
+# What a response without a readable confidence reaches.
+NOT_CONFIDENT = -1
 # Where fixed sequences start: close together where confident models state most, and at 0 to answer everything. A sequence
 # from the very top would fail at once for want of responses.
 STARTS = (98, 95, 90, 85, 80, 70, 60, 50, 30, 0)
@@ -67,6 +71,16 @@ class Certificate:
     questions: int
     candidates: tuple[Candidate, ...]
 
+    @property
+    def chosen(self) -> Candidate | None:
+        """The candidate of the threshold."""
+        return None if self.threshold is None else self.candidates[self.threshold]
+
+    @property
+    def coverage(self) -> float:
+        """The share of the questions of calibration that are answered."""
+        return self.chosen.accepted / self.questions if self.chosen else 0.0
+
 
 def certify(
     confidence: Column,
@@ -75,27 +89,36 @@ def certify(
     risk: float,
     delta: float = DELTA,
     procedure: str = UNION,
+    per_question: str | None = None,
+    seed: int = 0,
 ) -> Certificate:
     """The lowest threshold whose error rate is at most `risk` with probability at least 1 − `delta`.
 
     Parameters
     ----------
-    confidence : stated confidences in [0, 1], one response per question.
+    confidence : stated confidences in [0, 1], None for a response without a readable one, which is never answered.
     correct : whether each response was right.
-    question_id : which question each response answers; repeated questions are refused.
+    question_id : which question each response answers; repeated questions are refused without `per_question`.
     risk : largest error rate among the answers given, in (0, 1).
     delta : probability of being wrong, in (0, 1).
     procedure : "union", or "fixed-sequence", which certifies more with the same guarantee.
+    per_question : which of several responses to a question counts: the "first", or a "random" one, drawn with `seed`.
 
     Raises
     ------
     InputError : values out of range, or several responses to one question.
     """
-    stated, right = checked_responses(confidence, correct, question_id)
     require_shares(risk=risk, delta=delta)
-    refuse_repeated(question_id)
-    table = RiskTable.count(hundredths(stated), right.astype(bool), delta, procedure)
-    return Certificate(risk, delta, procedure, table.lowest(risk), len(stated), table.candidates(risk))
+    rows = response_rows(confidence, correct, question_id)
+    responses = ByQuestion.of(rows, per_question, question_id).one_each(seed)
+    table = RiskTable.of(responses, delta, procedure)
+    return Certificate(risk, delta, procedure, table.lowest(risk), len(responses), table.candidates(risk))
+
+
+def response_rows(confidence: Column, correct: Column, question_id: Column) -> pl.DataFrame:
+    """Checked responses: question, the threshold that each reaches, and whether it was right."""
+    reached, right = checked_reached(confidence, correct, question_id)
+    return pl.DataFrame({"question": question_series(question_id), "reached": reached, "correct": right})
 
 
 def require_shares(**shares: float) -> None:
@@ -105,17 +128,25 @@ def require_shares(**shares: float) -> None:
             raise InputError(f"{name} is {value}; give a number between 0 and 1, such as 0.05")
 
 
-def refuse_repeated(question_id: Column) -> None:
-    """Responses to one question err together, so counting them as independent breaks the guarantee."""
-    ids = id_series(question_id)
-    repeated = ids.is_duplicated()
-    if repeated.any():
-        count = ids.filter(repeated).n_unique()
-        first = shown(question_id[row_of(repeated) - 1])
-        raise InputError(
-            f"question {first} has several responses ({count} such questions), which breaks the guarantee: they err"
-            " together; keep one response per question, chosen without looking at it"
-        )
+def checked_reached(
+    confidence: Column, correct: Column, question_id: Column
+) -> tuple[IntArray, NDArray[np.bool_]]:
+    """The threshold that each response reaches and whether it was right, refusing by index what is out of range."""
+    filled, missing = _filled(confidence)
+    stated, right = checked_responses(filled, correct, question_id)
+    reached = hundredths(stated)
+    reached[missing] = NOT_CONFIDENT
+    return reached, right > 0
+
+
+def _filled(confidence: Column) -> tuple[Column, NDArray[np.bool_]]:
+    """The confidences with 0 for those that are missing, and which ones are."""
+    if isinstance(confidence, pl.Series):
+        # A series keeps its precision, which tells what decimals it means.
+        return confidence.fill_null(0), confidence.is_null().to_numpy()
+    missing = np.array([value is None for value in confidence], dtype=bool)
+    filled = [0.0 if value is None else value for value in confidence] if missing.any() else confidence
+    return filled, missing
 
 
 def hundredths(confidence: NDArray[np.floating]) -> IntArray:
@@ -136,10 +167,16 @@ class RiskTable:
     procedure: str
 
     @classmethod
+    def of(cls, responses: pl.DataFrame, delta: float, procedure: str = UNION) -> "RiskTable":
+        """Bound all thresholds on `response_rows`."""
+        reached, correct = (responses[name].to_numpy() for name in ("reached", "correct"))
+        return cls.count(reached, correct, delta, procedure)
+
+    @classmethod
     def count(
         cls, reached: IntArray, correct: NDArray[np.bool_], delta: float, procedure: str = UNION
     ) -> "RiskTable":
-        """Bound all thresholds on responses that reach so many `hundredths`."""
+        """The same on responses that reach so many `hundredths`."""
         accepted, errors = accepted_from(reached), accepted_from(reached[~correct])
         tested_at = procedures.level(procedure, delta, THRESHOLDS, STARTS)
         return cls(accepted, errors, error_rate_upper_bound(errors, accepted, tested_at), procedure)
@@ -164,4 +201,4 @@ class RiskTable:
 
 def accepted_from(reached: IntArray) -> IntArray:
     """How many responses each threshold accepts."""
-    return np.bincount(reached, minlength=THRESHOLDS)[::-1].cumsum()[::-1]
+    return np.bincount(reached[reached >= 0], minlength=THRESHOLDS)[::-1].cumsum()[::-1]

@@ -5,7 +5,7 @@ way out. Does not compute anything (`score` does) and does not read model respon
 number, or its plain decimal text.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,9 +81,15 @@ def count_file(
     return tally.counts(without=file.missing), file.dropped
 
 
-def read_scored(path: Path, malformed: str = "error", by: str = "dataset") -> tuple[pl.DataFrame, int]:
+def read_scored(
+    path: Path,
+    malformed: str = "error",
+    by: str = "dataset",
+    well_formed_only: bool = False,
+    also_required: Sequence[str] = (),
+) -> tuple[pl.DataFrame, int]:
     """The rows of a file that are scored, with confidences as numbers, and how many are left out."""
-    file = ScoredFile(path, malformed, by)
+    file = ScoredFile(path, malformed, by, well_formed_only, also_required)
     return pl.concat(list(file)).drop(file.missing), file.dropped
 
 
@@ -99,17 +105,30 @@ class _Fault:
 class ScoredFile:
     """The rows of a file that are scored, some at a time, with all of `KEYS`; whatever is wrong is told after the last.
 
+    Parameters
+    ----------
+    well_formed_only : take a row that a column `well_formed` marks as false to have no readable confidence, whatever it says.
+    also_required : columns that the file must have besides confidence and correct.
+
     Attributes
     ----------
     dropped : how many rows are left out: those that a policy drops, and verdicts without a readable gold.
     missing : the columns of `KEYS` that the file does not have, or that name nothing; known after the last row.
     """
 
-    def __init__(self, path: Path, malformed: str, by: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        malformed: str,
+        by: str,
+        well_formed_only: bool = False,
+        also_required: Sequence[str] = (),
+    ) -> None:
         if malformed not in MALFORMED_POLICIES:
             unknown_name("policy for malformed confidences", malformed, list(MALFORMED_POLICIES))
         self.dropped = 0
         self._path, self._malformed, self._by = path, malformed, by
+        self._well_formed_only, self._also_required = well_formed_only, also_required
         # Datasets by another column have nothing to do with the file's splits.
         self._columns = {"dataset": by, "question_id": "question_id"}
         self._columns |= {"split": "split"} if by == "dataset" else {}
@@ -119,8 +138,10 @@ class ScoredFile:
         self._named = False
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
-        required = ["confidence", "correct"] + ([] if self._by == "dataset" else [self._by])
-        wanted = dict.fromkeys([*required, "grade", *self._columns.values()])
+        required = ["confidence", "correct", *self._also_required]
+        required += [] if self._by == "dataset" else [self._by]
+        judged = ["grade", "well_formed"] if self._well_formed_only else ["grade"]
+        wanted = dict.fromkeys([*required, *judged, *self._columns.values()])
         for batch in batches(self._path, list(wanted), required):
             self._present |= batch.present
             rows = self._checked(batch.rows)
@@ -135,7 +156,7 @@ class ScoredFile:
         return absent if self._named or "dataset" in absent else ["dataset", *absent]
 
     def _checked(self, raw: pl.DataFrame) -> pl.DataFrame:
-        confidence = _confidence_column(raw["confidence"])
+        confidence = confidence_column(raw["confidence"])
         correct = truth_column(self._path, raw, "correct")
         names = {key: text_column(self._path, raw, name) for key, name in self._columns.items()}
         rows = pl.DataFrame({"confidence": confidence, "correct": correct, "split": None, **names})
@@ -147,6 +168,11 @@ class ScoredFile:
         for name in self._columns.values():
             self._note("empty", raw[name], raw[name].is_null() & ~empty)
         self._named |= bool((names["dataset"] != "").any())
+        if self._well_formed_only:
+            malformed, unread = malformed_rows(self._path, raw)
+            self._note("unread", raw["well_formed"], unread)
+            confidence = rows["confidence"].set(malformed, None)
+            rows = rows.with_columns(confidence)
         keep = correct.is_not_null() & (confidence.is_not_null() if self._malformed == "drop" else True)
         kept = rows.filter(keep)
         self.dropped += rows.height - kept.height
@@ -170,15 +196,16 @@ class ScoredFile:
                 f"{self._path}, row {fault.row}: confidence {shown(fault.cell)} is not a number in [0, 1];"
                 f" run with --malformed drop to skip such rows ({fault.rows} found)"
             )
-        if fault := self._faults.get(("unread", "correct")):
-            refuse_word(self._path, "correct", fault.row, fault.cell, fault.rows)
+        for column in ("correct", "well_formed"):
+            if fault := self._faults.get(("unread", column)):
+                refuse_word(self._path, column, fault.row, fault.cell, fault.rows)
         if self._kept == 0:
             raise InputError(
                 f"{self._path}: no row has a readable confidence; write numbers in [0, 1] into that column"
             )
 
 
-def _confidence_column(raw: pl.Series) -> pl.Series:
+def confidence_column(raw: pl.Series) -> pl.Series:
     """The column as the decimals that it means, null where it is not a number in [0, 1]."""
     if raw.dtype == pl.String:
         raw = raw.set(~raw.str.contains(CONFIDENCE_TEXT), None).cast(pl.Float64)
@@ -187,3 +214,9 @@ def _confidence_column(raw: pl.Series) -> pl.Series:
     values = raw if raw.dtype.is_float() else raw.cast(pl.Float64)
     unread = ~values.is_between(0, 1).fill_null(False)
     return pl.Series(raw.name, decimals(values.set(unread, 0).to_numpy())).set(unread, None)
+
+
+def malformed_rows(path: Path, raw: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
+    """Which rows a column `well_formed` marks as false, and in which ones it is no truth value."""
+    well_formed = truth_column(path, raw, "well_formed")
+    return (~well_formed).fill_null(False), well_formed.is_null() & raw["well_formed"].is_not_null()

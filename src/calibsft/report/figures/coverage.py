@@ -10,8 +10,8 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from calibsft.decisions import certified_coverage, perfect_ranking
-from calibsft.decisions.coverage import HALVES
+from calibsft.decisions import answered_held_out, perfect_ranking
+from calibsft.decisions.held_out import HALVES
 from calibsft.decisions.selective import DELTA
 from calibsft.report.figures.panels import counted, groups_of, method_columns
 from calibsft.report.figures.plot import Plot
@@ -51,7 +51,7 @@ def _curves(ax: Axes, model: ModelResult, split: str, look: Look) -> None:
     keys = [name for name in ("dataset", "question_id") if name in rows.columns]
     # The same id in two datasets is two questions.
     questions = rows.select(pl.struct(keys)).to_series()
-    shares = certified_coverage(rows["confidence"], rows["correct"], questions, RISKS)
+    shares = answered_held_out(rows["confidence"], rows["correct"], questions, RISKS).coverage
     mean, spread = shares.mean(axis=0), shares.std(axis=0)
     low, high = np.clip(mean - spread, 0, 1), np.clip(mean + spread, 0, 1)
     ax.fill_between(RISKS, low, high, color=look.color, alpha=0.15, linewidth=0)

@@ -1,0 +1,98 @@
+"""Responses question by question: one of each, and random halves of the questions.
+
+A guarantee counts questions, so it is calibrated on one response to each. Which one may not depend on what it says: the
+first, or a random one. Does not know what is decided.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from calibsft.errors import InputError, unknown_name
+from calibsft.metrics.evaluate import Column, id_series
+from calibsft.metrics.table import IntArray
+from calibsft.tables import row_of, shown
+
+FIRST, RANDOM = "first", "random"
+CHOICES = (FIRST, RANDOM)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByQuestion:
+    """Rows in an order of their own, question after question.
+
+    Attributes
+    ----------
+    rows : with a column `question`.
+    sizes : how many responses each question has.
+    choice : which response stands for its question.
+    """
+
+    rows: pl.DataFrame
+    sizes: IntArray
+    choice: str
+
+    @classmethod
+    def of(cls, rows: pl.DataFrame, choice: str | None, names: Column) -> "ByQuestion":
+        """Group `rows`; without a `choice` repeated questions are refused, by their `names`."""
+        if choice is None:
+            _refuse_repeated(rows["question"], names)
+        elif choice not in CHOICES:
+            unknown_name("choice of one response per question", choice, list(CHOICES))
+        # What is drawn at random must not depend on the order of the rows; what comes first does.
+        keys = ["question"] if choice == FIRST else rows.columns
+        grouped = rows.sort(keys, maintain_order=True)
+        return cls(grouped, np.bincount(grouped["question"].rle_id().to_numpy()), choice or FIRST)
+
+    def one_each(self, seed: int, *stream: int) -> pl.DataFrame:
+        """One response to every question; draws of different streams have nothing to do with each other."""
+        return self._drawn(np.arange(len(self.sizes)), _generator(seed, *stream))
+
+    def halves(self, count: int, seed: int) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+        """Random halves: one response to each question of the first, and all responses to the others."""
+        for half in range(count):
+            generator = _generator(seed, half)
+            chosen = generator.permutation(len(self.sizes))[: len(self.sizes) // 2]
+            others = np.ones(len(self.sizes), dtype=bool)
+            others[chosen] = False
+            yield self._drawn(chosen, generator), self.rows.filter(pl.Series(np.repeat(others, self.sizes)))
+
+    def _drawn(self, chosen: IntArray, generator: np.random.Generator) -> pl.DataFrame:
+        first = (np.cumsum(self.sizes) - self.sizes)[chosen]
+        return self.rows[first if self.choice == FIRST else first + generator.integers(self.sizes[chosen])]
+
+
+def question_series(ids: Column) -> pl.Series:
+    """The ids as a series that can be sorted: in an order of their own if they have one, whatever that of the rows."""
+    if isinstance(ids, pl.Series) or (isinstance(ids, np.ndarray) and ids.dtype.kind in "biuU"):
+        return id_series(ids)
+    try:
+        numbers = {id_: number for number, id_ in enumerate(sorted(set(ids)))}
+    except TypeError:  # ids of several kinds
+        return id_series(ids)
+    return pl.Series([numbers[id_] for id_ in ids])
+
+
+def _generator(seed: int, *stream: int) -> np.random.Generator:
+    if seed < 0:
+        raise InputError(f"seed is {seed}; give 0 or a larger number")
+    return np.random.default_rng([seed, *stream])
+
+
+def _refuse_repeated(question: pl.Series, names: Column) -> None:
+    """Responses to one question err together, so counting them as independent breaks the guarantee."""
+    repeated = question.is_duplicated()
+    if repeated.any():
+        count = question.filter(repeated).n_unique()
+        raise InputError(
+            f"question {_name(names[row_of(repeated) - 1])} has several responses ({count} such questions), which"
+            " breaks the guarantee: they err together; keep one response per question, chosen without looking at it:"
+            " --per-question first or random"
+        )
+
+
+def _name(question: object) -> str:
+    """A question for a message; one that is a record of dataset and id by both."""
+    return shown(", ".join(map(str, question.values())) if isinstance(question, dict) else question)

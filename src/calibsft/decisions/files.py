@@ -1,0 +1,232 @@
+"""What decisions are calibrated on: users' files, folders of verdicts, evaluations, and two of them side by side.
+
+A file is read as `calibsft score` reads it. A response that is marked as not well formed counts as not confident, because
+that is how a gateway takes it. Does not choose among several responses to a question nor decide anything.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import polars as pl
+
+from calibsft.artifacts import MANIFEST, file_hash, read_manifest, recorded_settings, shards
+from calibsft.decisions.by_question import ByQuestion
+from calibsft.errors import InputError, unknown_name
+from calibsft.evaluation import ROWS
+from calibsft.metrics.batches import batches
+from calibsft.metrics.files import MALFORMED_POLICIES, confidence_column, malformed_rows, read_scored
+from calibsft.tables import (
+    KEYS,
+    QUESTION_KEYS,
+    boolean_column,
+    read_table,
+    refuse_word,
+    require_columns,
+    require_filled,
+    row_of,
+    shown,
+    text_column,
+)
+
+ROUTING_COLUMNS = ("question_id", "confidence", "local_correct", "strong_correct")
+TOKENS = "strong_tokens"
+# Which of the strong model's responses is drawn must say nothing about which one of the local model's is.
+STRONG_STREAM = (0, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibration:
+    """Responses to calibrate on, and what is known of where they come from.
+
+    Attributes
+    ----------
+    rows : confidence (null where there is none) and correctness, of both models for routing.
+    questions : which question each answers; the same id in two datasets is two questions.
+    left_out : how many rows say nothing: without a readable gold, or without a confidence where those are dropped.
+    known : `data_hash`, and model, format and sampling of an evaluation.
+    """
+
+    rows: pl.DataFrame
+    questions: pl.Series
+    left_out: int
+    known: dict[str, Any]
+
+
+def read_calibration(path: Path, malformed: str | None) -> Calibration:
+    """One model's responses.
+
+    Parameters
+    ----------
+    path : CSV, JSONL or Parquet with confidence, correct, question_id; a folder of verdicts or of an evaluation.
+    malformed : rows without a readable confidence: "error", "drop", or "counted", as never answered. None: "counted"
+        for a folder, "error" for a file.
+    """
+    rows, left_out = read_scored(
+        _table(path), _policy_for(path, malformed), well_formed_only=True, also_required=["question_id"]
+    )
+    return Calibration(rows, question_column(rows), left_out, _known(path))
+
+
+def read_routing(
+    path: Path, strong: Path | None, malformed: str | None, choice: str | None, seed: int = 0
+) -> Calibration:
+    """Two models' responses: one file with both, or the strong model's in a file or folder of their own.
+
+    Parameters
+    ----------
+    choice : which of several strong responses to a question counts; None refuses them, "random" is drawn with `seed`.
+    """
+    if strong is None:
+        rows, left_out = _routing_rows(path, _policy_for(path, malformed))
+        return Calibration(rows, question_column(rows), left_out, _known(path))
+    local = read_calibration(path, malformed)
+    keys = [name for name in QUESTION_KEYS if name in local.rows.columns]
+    rows = local.rows.rename({"correct": "local_correct"}).join(
+        _strong_rows(strong, keys, choice, seed), on=keys, how="left", maintain_order="left"
+    )
+    missing = rows["strong_correct"].is_null()
+    if missing.any():
+        name = shown(", ".join(rows.select(keys).row(row_of(missing) - 1)))
+        raise InputError(
+            f"{strong}: question {name} of {path} is not there ({missing.sum()} such rows); give the strong model's"
+            " responses to the same questions"
+        )
+    both = f"{local.known['data_hash']} {_hash(strong)}"
+    known = {**local.known, "data_hash": hashlib.sha256(both.encode()).hexdigest()}
+    return Calibration(rows, question_column(rows), local.left_out, known)
+
+
+def question_column(rows: pl.DataFrame) -> pl.Series:
+    return rows.select(pl.struct(name for name in QUESTION_KEYS if name in rows.columns)).to_series()
+
+
+def _policy_for(path: Path, malformed: str | None) -> str:
+    return malformed or ("counted" if path.is_dir() else "error")
+
+
+def _table(path: Path) -> Path:
+    return path / ROWS if (path / ROWS).is_file() else path
+
+
+def _routing_rows(path: Path, malformed: str) -> tuple[pl.DataFrame, int]:
+    """The rows of a file with both models' correctness, and how many are left out."""
+    if malformed not in MALFORMED_POLICIES:
+        unknown_name("policy for malformed confidences", malformed, list(MALFORMED_POLICIES))
+    if path.is_dir():
+        _refuse_one_model(path)
+    frame = read_table(path)
+    if "correct" in frame.columns and "local_correct" not in frame.columns:
+        _refuse_one_model(path)
+    require_columns(path, frame, ROUTING_COLUMNS)
+    for name in ROUTING_COLUMNS:
+        if name != "confidence":
+            require_filled(path, frame, name)
+    confidence = confidence_column(frame["confidence"])
+    unread = confidence.is_null()
+    if malformed == "error" and unread.any():
+        cell = shown(frame["confidence"][row_of(unread) - 1])
+        raise InputError(
+            f"{path}, row {row_of(unread)}: confidence {cell} is not a number in [0, 1]; run with --malformed counted"
+            f" to defer such rows, or drop to skip them ({unread.sum()} found)"
+        )
+    if "well_formed" in frame.columns:
+        not_well_formed, wrong = malformed_rows(path, frame)
+        if wrong.any():
+            row = row_of(wrong)
+            refuse_word(path, "well_formed", row, frame["well_formed"][row - 1], int(wrong.sum()))
+        confidence = confidence.set(not_well_formed, None)
+    verdicts = [boolean_column(path, frame, name) for name in ("local_correct", "strong_correct")]
+    tokens = [_token_column(path, frame)] if TOKENS in frame.columns else []
+    rows = frame.with_columns(confidence, *verdicts, *tokens)
+    kept = rows.drop_nulls("confidence") if malformed == "drop" else rows
+    return kept, rows.height - kept.height
+
+
+def _token_column(path: Path, frame: pl.DataFrame) -> pl.Series:
+    tokens = text_column(path, frame, TOKENS).cast(pl.Float64, strict=False)
+    wrong = ~(tokens.is_finite() & (tokens >= 0)).fill_null(False)
+    if wrong.any():
+        row = row_of(wrong)
+        raise InputError(
+            f"{path}, row {row}: {TOKENS} {shown(frame[TOKENS][row - 1])} is not a number of tokens ({wrong.sum()} such"
+            " rows); write numbers of 0 or more, or leave the column out"
+        )
+    return tokens
+
+
+def _strong_rows(path: Path, keys: list[str], choice: str | None, seed: int) -> pl.DataFrame:
+    """One verdict of the strong model per question, with its tokens where they are known; no confidence is needed."""
+    wanted = [*KEYS, "correct", "grade", TOKENS]
+    found = pl.concat([batch.rows for batch in batches(_table(path), wanted, [*keys, "correct"])])
+    if found["grade"].is_null().all():  # without a grade for its gold a verdict says nothing
+        require_filled(path, found, "correct")
+    for name in keys:
+        require_filled(path, found, name)
+    if "dataset" not in keys:
+        _refuse_several_datasets(path, found)
+    found = found.with_columns(text_column(path, found, name) for name in keys).drop_nulls("correct")
+    verdicts = found.select(*keys, boolean_column(path, found, "correct").alias("strong_correct"))
+    tokens = _strong_tokens(path, found)
+    verdicts = verdicts if tokens is None else verdicts.with_columns(tokens)
+    question = question_column(verdicts)
+    chosen = ByQuestion.of(verdicts.with_columns(question=question), choice, question)
+    return chosen.one_each(seed, *STRONG_STREAM).drop("question")
+
+
+def _refuse_one_model(path: Path) -> NoReturn:
+    raise InputError(
+        f"{path}: these are one model's responses; give the strong model's responses to the same questions with --strong"
+    )
+
+
+def _refuse_several_datasets(path: Path, found: pl.DataFrame) -> None:
+    """The same id in two datasets is two questions, which a file without datasets cannot tell apart."""
+    several = found.select(pl.col("dataset").n_unique().over("question_id") > 1).to_series()
+    if several.any():
+        name = shown(found["question_id"][row_of(several) - 1])
+        raise InputError(
+            f"{path}: question {name} is in several datasets; add a column dataset to the local model's responses"
+        )
+
+
+def _strong_tokens(path: Path, found: pl.DataFrame) -> pl.Series | None:
+    """How long each response was: as an evaluation sampled it, or as the file says."""
+    if not shards(path / "rollouts"):
+        return None if found[TOKENS].is_null().all() else _token_column(path, found)
+    lengths = pl.concat(
+        pl.read_parquet(shard, columns=[*KEYS, "token_ids"]).select(
+            *KEYS, pl.col("token_ids").list.len().cast(pl.Float64).alias(TOKENS)
+        )
+        for shard in shards(path / "rollouts")
+    )
+    return found.drop(TOKENS).join(lengths, on=KEYS, how="left", maintain_order="left")[TOKENS]
+
+
+def _known(path: Path) -> dict[str, Any]:
+    """The data's hash, and what an evaluation wrote down about itself."""
+    known: dict[str, Any] = {"data_hash": _hash(path)}
+    if not (path / MANIFEST).is_file():
+        return known
+    settings, manifest = recorded_settings(path), read_manifest(path)
+    if "eval" in settings:
+        sampled = settings["eval"]
+        known["sampling"] = {
+            "temperature": sampled["temperature"],
+            "top_p": sampled["top_p"],
+            "max_tokens": sampled["max_new_tokens"],
+            "stop": sampled["stop"],
+        }
+    known["model"], known["format"] = manifest.get("model"), settings.get("format", "probability")
+    return known
+
+
+def _hash(path: Path) -> str:
+    if path.is_dir() and (path / MANIFEST).is_file():
+        return str(read_manifest(path)["content_hash"])
+    if path.is_dir():
+        raise InputError(
+            f"{path}: not a finished evaluation or folder of verdicts; run that stage to its end"
+        )
+    return file_hash(path)

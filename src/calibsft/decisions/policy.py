@@ -1,0 +1,156 @@
+"""Policy files: what was decided, on what evidence, and what a gateway must know to act on it.
+
+Plain JSON with a version. A policy says which confidences are answered and what happens to the others; the counts of
+calibration are in it, so that whoever acts on it can tell when live responses stop looking like those it was made from.
+Does not decide anything (`selective` and `routing` do) and does not serve (`gateway`).
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from calibsft.artifacts import write_json
+from calibsft.decisions.routing import Route
+from calibsft.decisions.selective import LAST_THRESHOLD, Certificate
+from calibsft.errors import InputError
+from calibsft.recipe import Settings, validated
+from calibsft.responses.formats import get_format
+
+VERSION: Literal[1] = 1
+KIND: Literal["calibsft-policy"] = "calibsft-policy"
+ABSTAIN, DEFER, ERROR = "abstain", "defer", "error"
+FAILURES = (DEFER, ERROR)
+ID_CHARACTERS = 12
+
+Hundredths = Annotated[int, Field(ge=0, le=LAST_THRESHOLD)]
+Count = Annotated[int, Field(ge=0)]
+
+
+class Sampling(Settings):
+    """How the responses of calibration were sampled; the guarantee is for responses sampled so."""
+
+    temperature: float = Field(ge=0)
+    top_p: float = Field(gt=0, le=1)
+    max_tokens: int = Field(ge=1)
+    stop: tuple[str, ...] = ()
+
+
+class Policy(Settings):
+    """From which confidence on to answer, and what to do else.
+
+    Attributes
+    ----------
+    otherwise : what happens below the threshold: abstain, or defer to the strong model.
+    threshold : answer where the confidence is at least so many hundredths; None: never.
+    risk, epsilon : the error rate, or the loss of accuracy, that is allowed; one of them.
+    n : how many questions it was calibrated on; `data_hash` is the SHA-256 of where they come from.
+    model, format, sampling : the local model, how it writes confidences, and how it was sampled, where that is known.
+    on_local_failure : what to do with a question to which the local model gives no reply at all.
+    confidences : calibration responses by the hundredths that they reach; `unreadable` are those without a confidence.
+    """
+
+    kind: Literal["calibsft-policy"] = KIND
+    version: Literal[1] = VERSION
+    otherwise: Literal["abstain", "defer"]
+    threshold: int | None = Field(ge=0, le=LAST_THRESHOLD, strict=True)
+    procedure: Literal["union", "fixed-sequence"]
+    risk: float | None = Field(None, gt=0, lt=1)
+    epsilon: float | None = Field(None, gt=0, lt=1)
+    delta: float = Field(gt=0, lt=1)
+    n: int = Field(ge=1)
+    data_hash: str
+    model: str | None = Field(None, min_length=1)
+    format: str = "probability"
+    sampling: Sampling | None = None
+    on_local_failure: Literal["defer", "error"]
+    confidences: dict[Hundredths, Count] = Field(default_factory=dict)
+    unreadable: int = Field(0, ge=0)
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> Self:
+        ours, other = (self.risk, self.epsilon) if self.otherwise == ABSTAIN else (self.epsilon, self.risk)
+        if ours is None or other is not None:
+            raise ValueError(
+                "a policy that abstains has a risk, one that defers an epsilon, and none has both"
+            )
+        return self
+
+    @property
+    def id(self) -> str:
+        """A short name that changes with anything in the policy."""
+        content = json.dumps(self.model_dump(mode="json"), sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:ID_CHARACTERS]
+
+    @property
+    def needs_strong(self) -> bool:
+        return DEFER in (self.otherwise, self.on_local_failure)
+
+
+def abstaining_policy(certificate: Certificate, **known: Any) -> Policy:
+    """What a certificate asks for; `known` are the fields that it does not have."""
+    accepted = [candidate.accepted for candidate in certificate.candidates]
+    return _policy(certificate, accepted, otherwise=ABSTAIN, risk=certificate.risk, **known)
+
+
+def deferring_policy(route: Route, **known: Any) -> Policy:
+    """What a route asks for; `known` are the fields that it does not have."""
+    kept = [candidate.kept for candidate in route.candidates]
+    return _policy(route, kept, otherwise=DEFER, epsilon=route.epsilon, **known)
+
+
+def _policy(decision: Certificate | Route, reached: list[int], **known: Any) -> Policy:
+    """`reached` are the responses that reach each threshold."""
+    exactly = [here - above for here, above in zip(reached, [*reached[1:], 0], strict=True)]
+    failure = DEFER if known["otherwise"] == DEFER else ERROR
+    known["on_local_failure"] = known.get("on_local_failure") or failure
+    data = {
+        "threshold": decision.threshold,
+        "procedure": decision.procedure,
+        "delta": decision.delta,
+        "n": decision.questions,
+        "confidences": {hundredth: count for hundredth, count in enumerate(exactly) if count},
+        "unreadable": decision.questions - reached[0],
+        **known,
+    }
+    return _checked(data, "policy")
+
+
+def _checked(data: dict[str, Any], source: str) -> Policy:
+    policy = validated(Policy, data, source)
+    try:
+        get_format(policy.format)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
+    return policy
+
+
+def write_policy(path: Path, policy: Policy) -> None:
+    """Write the policy, in place of an earlier one but of nothing else."""
+    if path.exists():
+        try:
+            read_policy(path)
+        except InputError as error:
+            raise InputError(
+                f"{path}: there is something else than a policy of this version; choose another file with --policy"
+            ) from error
+    write_json(path, policy.model_dump(mode="json"))
+
+
+def read_policy(path: Path) -> Policy:
+    """The policy in a file, refused by the name of whatever is wrong with it."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: not JSON; write it anew with calibsft certify or route") from error
+    if not isinstance(data, dict) or data.get("kind") != KIND:
+        raise InputError(f"{path}: not a policy; write one with calibsft certify or route")
+    if data.get("version") != VERSION:
+        raise InputError(
+            f"{path}: policy version {data.get('version')!r} is not {VERSION}; use the calibsft that wrote it"
+        )
+    return _checked(data, str(path))
