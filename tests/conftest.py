@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from browser_page import browser, open_page  # noqa: F401 - fixtures
+from chat_servers import varied_base  # noqa: F401 - a fixture
 from judge_server import server  # noqa: F401 - a fixture
 
 Command = Callable[..., tuple[int, str, str]]

@@ -158,12 +158,7 @@ class Endpoint:
 
     @cached_property
     def _key(self) -> str:
-        names = (self._role.key, COMMON_KEY)
-        name = next((name for name in names if os.environ.get(name, "").strip()), None)
-        key = os.environ[name].strip() if name else NO_KEY
-        if not (key.isascii() and key.isprintable()):
-            raise InputError(f"the key in {name} holds characters that no key has; set that variable anew")
-        return key
+        return key_from(self._role.key, COMMON_KEY)
 
     @cached_property
     def _client(self) -> "OpenAI":
@@ -183,7 +178,7 @@ class Endpoint:
             )
         if not isinstance(error, APIStatusError):
             return InputError(f"{server} cannot be reached; start its server or correct {role.url}")
-        status, said = error.status_code, f"({error.status_code}{self._quote(error)})"
+        status, said = error.status_code, f"({error.status_code}{quoted(error.body, self._key)})"
         if status in (401, 403):
             return InputError(f"{server} refuses the API key ({status}); set the right one in {role.key}")
         if status == 404:
@@ -197,14 +192,23 @@ class Endpoint:
             return InputError(f"{server} fails {said}; see to that server and run again")
         return InputError(f"{server} refuses what it is asked {said}; {role.when_refused}")
 
-    def _quote(self, error: "APIError") -> str:
-        """What the server says of a refusal, unless it repeats any part of the key."""
-        body = error.body
-        text = body.get("message") or body.get("detail") if isinstance(body, dict) else body
-        if not isinstance(text, str) or not text.strip():
-            return ""
-        text = " ".join(printable(text).split())
-        return "" if self._key != NO_KEY and _shows(self._key, text) else f": {text}"[:MAX_QUOTE]
+
+def key_from(*names: str) -> str:
+    """The key in the first of these environment variables that is set, else `NO_KEY`."""
+    name = next((name for name in names if os.environ.get(name, "").strip()), None)
+    key = os.environ[name].strip() if name else NO_KEY
+    if not (key.isascii() and key.isprintable()):
+        raise InputError(f"the key in {name} holds characters that no key has; set that variable anew")
+    return key
+
+
+def quoted(body: object, key: str) -> str:
+    """What a server says of a refusal, after a colon, unless it repeats any part of the key."""
+    text = body.get("message") or body.get("detail") if isinstance(body, dict) else body
+    if not isinstance(text, str) or not text.strip():
+        return ""
+    text = " ".join(printable(text).split())
+    return "" if key != NO_KEY and _shows(key, text) else f": {text}"[:MAX_QUOTE]
 
 
 def _cancel(futures: dict[Future[R], int]) -> None:

@@ -22,6 +22,7 @@ from calibsft.cli.rollout import rollout
 from calibsft.cli.route import route
 from calibsft.cli.run import run
 from calibsft.cli.score import score
+from calibsft.cli.serve import serve
 from calibsft.cli.sft import sft
 from calibsft.cli.validate import validate
 from calibsft.cli.verify import verify
@@ -40,6 +41,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "diagnose": diagnose,
     "certify": certify,
     "route": route,
+    "serve": serve,
     "report": report,
     "plot": plot,
     "validate": validate,

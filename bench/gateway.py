@@ -1,0 +1,230 @@
+"""What the gateway costs: latency and throughput of `calibsft serve` against calling the local server directly, in one run.
+
+    python bench/gateway.py [--model DIR] [--requests 2000] [--blocks 6]
+
+Starts a real server (`transformers serve`, greedy) with a playground checkpoint, and a gateway whose policy answers everything
+locally. Both are sent the same questions by the same client over connections that stay open; directly goes the very body
+that the gateway sends, system prompt and all. At one request in flight the two ways take turns question by question, at
+--in-flight after every 250 requests, and which one begins changes every time. Answers are compared. The server's own
+rate varies by some per cent, so only several blocks say something; run it on an idle machine.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from statistics import harmonic_mean, median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import aiohttp
+
+from calibsft.decisions.policy import read_policy
+from calibsft.gateway.requests import read_request
+from calibsft.playground.world import OPERANDS, multiply
+from calibsft.responses.formats import get_format
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from chat_servers import ChatServer, chat_server
+from gateway_process import Running, gateway, policy_file
+
+ROOT = Path(__file__).parents[1]
+DEFAULT_MODEL = ROOT / "runs/tiny-seed0/calibsft-rlcr/model"
+MAX_TOKENS = 32
+# Requests after which the other way has its turn: a machine's speed changes within seconds.
+SLICE = 250
+SEED = 32
+DIRECT, GATEWAY = "direct", "gateway"
+
+
+@dataclass(frozen=True)
+class Way:
+    """One of the two ways to ask: where, and with which body for each question."""
+
+    url: str
+    bodies: dict[str, dict[str, Any]]
+
+
+Ways = dict[str, Way]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--model", type=Path, default=DEFAULT_MODEL)
+    parser.add_argument("--requests", type=int, default=2000, help="of a block each way, at --in-flight")
+    parser.add_argument("--alone", type=int, default=100, help="the same for one in flight")
+    parser.add_argument("--in-flight", type=int, default=32)
+    parser.add_argument("--blocks", type=int, default=6)
+    options = parser.parse_args()
+    if not (options.model / "config.json").is_file():
+        parser.error(
+            f"{options.model}: no checkpoint; run `calibsft run tiny` first, or name one with --model"
+        )
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        policy = policy_file(folder, otherwise="abstain", threshold=0, model="local")
+        with (
+            chat_server(options.model, folder, "local") as server,
+            gateway(policy, server.url, local_model=server.model) as running,
+        ):
+            questions = drawn(options.requests)
+            ways = both_ways(server, running, policy, questions)
+            asyncio.run(measure(ways, running, questions, options))
+
+
+def drawn(count: int) -> list[str]:
+    every = [multiply(a, b).text for a in OPERANDS for b in OPERANDS]
+    return Random(SEED).sample(every, count)
+
+
+def both_ways(server: ChatServer, running: Running, policy: Path, questions: Sequence[str]) -> Ways:
+    to_gateway = {
+        question: {
+            "model": running.model,
+            "messages": [{"role": "user", "content": question}],
+            "max_tokens": MAX_TOKENS,
+        }
+        for question in questions
+    }
+    held = read_policy(policy)
+    to_server = {
+        question: read_request(json.dumps(body).encode(), running.model).for_local(
+            server.model, get_format(held.format), held
+        )
+        for question, body in to_gateway.items()
+    }
+    return {DIRECT: Way(server.url, to_server), GATEWAY: Way(running.url, to_gateway)}
+
+
+async def measure(
+    ways: Ways, running: Running, questions: Sequence[str], options: argparse.Namespace
+) -> None:
+    # The server closes connections that were idle for five seconds, be it on a request that is just coming.
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=2)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        for way in ways.values():  # connections, and whatever else is slow the first time
+            await together(session, way, questions[: 4 * options.in_flight], options.in_flight)
+        await show_latency(session, ways, questions[: options.alone], options.blocks)
+        await show_throughput(session, ways, running, questions, options)
+
+
+async def show_latency(
+    session: aiohttp.ClientSession, ways: Ways, questions: Sequence[str], blocks: int
+) -> None:
+    medians: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(blocks):
+        seconds: dict[str, list[float]] = {name: [] for name in ways}
+        for turn, question in enumerate(questions):
+            for name in in_turn(turn):
+                began = time.perf_counter()
+                await answer(session, ways[name], question)
+                seconds[name].append(time.perf_counter() - began)
+        for name, measured in seconds.items():
+            medians[name].append(1000 * median(measured))
+    added = [through - past for past, through in zip(medians[DIRECT], medians[GATEWAY], strict=True)]
+    print(
+        f"one in flight, medians of {blocks} blocks of {len(questions):,} requests each way (least to most)"
+    )
+    for name, values in (*medians.items(), ("added", added)):
+        print(f"  {name:<10} {spread(values, '.2f')} ms")
+
+
+async def show_throughput(
+    session: aiohttp.ClientSession,
+    ways: Ways,
+    running: Running,
+    questions: Sequence[str],
+    options: argparse.Namespace,
+) -> None:
+    rates: dict[str, list[float]] = {name: [] for name in ways}
+    used, withheld, different = 0.0, 0, 0
+    for _ in range(options.blocks):
+        seconds = dict.fromkeys(ways, 0.0)
+        for turn, slice_ in enumerate(cut(questions, SLICE)):
+            answers: dict[str, list[str | None]] = {}
+            for name in in_turn(turn):
+                before, began = processor_seconds(running), time.perf_counter()
+                answers[name] = await together(session, ways[name], slice_, options.in_flight)
+                seconds[name] += time.perf_counter() - began
+                used += processor_seconds(running) - before if name == GATEWAY else 0
+            withheld += answers[GATEWAY].count(None)
+            different += differences(answers)
+        for name, taken in seconds.items():
+            rates[name].append(len(questions) / taken)
+    ratios = [100 * through / past for past, through in zip(rates[DIRECT], rates[GATEWAY], strict=True)]
+    overall = 100 * harmonic_mean(rates[GATEWAY]) / harmonic_mean(rates[DIRECT])
+    print(
+        f"{options.in_flight} in flight, medians of {options.blocks} blocks of {len(questions):,} requests each way"
+    )
+    for name, values in rates.items():
+        print(f"  {name:<10} {spread(values, '.1f')} requests/s")
+    print(f"  {'ratio':<10} {spread(ratios, '.1f')} %, of all blocks together {overall:.1f} %")
+    asked = options.blocks * len(questions)
+    print(f"gateway: {1000 * used / asked:.2f} ms of processor time per request")
+    print(
+        f"{different} of {asked:,} answers differ from the direct ones; {withheld} malformed ones were withheld"
+    )
+
+
+def cut(questions: Sequence[str], size: int) -> list[Sequence[str]]:
+    return [questions[start : start + size] for start in range(0, len(questions), size)]
+
+
+def in_turn(turn: int) -> tuple[str, str]:
+    return (DIRECT, GATEWAY) if turn % 2 == 0 else (GATEWAY, DIRECT)
+
+
+async def together(
+    session: aiohttp.ClientSession, way: Way, questions: Sequence[str], in_flight: int
+) -> list[str | None]:
+    """The answers to all questions, so many of them in flight at any time."""
+    answers: dict[int, str | None] = {}
+    turns = iter(enumerate(questions))
+
+    async def work() -> None:
+        for number, question in turns:
+            answers[number] = await answer(session, way, question)
+
+    await asyncio.gather(*(work() for _ in range(in_flight)))
+    return [answers[number] for number in range(len(questions))]
+
+
+async def answer(session: aiohttp.ClientSession, way: Way, question: str) -> str | None:
+    """What comes back: the text of the server, the answer of the gateway, None where that abstains."""
+    async with session.post(f"{way.url}/chat/completions", json=way.bodies[question]) as reply:
+        completion = await reply.json()
+        if reply.status != 200:
+            raise SystemExit(f"{way.url} answers {reply.status}: {completion}")
+    if completion.get("calibsft", {}).get("decision") == "abstained":
+        return None
+    content: str = completion["choices"][0]["message"]["content"]
+    return content
+
+
+def differences(answers: dict[str, list[str | None]]) -> int:
+    """Answers that are not the server's; where two tokens are level, a batch of others may decide between them."""
+    stated = [re.search("<answer>([^<]*)</answer>", text or "") for text in answers[DIRECT]]
+    both = zip(stated, answers[GATEWAY], strict=True)
+    return sum(given is not None and (found is None or found[1].strip() != given) for found, given in both)
+
+
+def processor_seconds(running: Running) -> float:
+    fields = Path(f"/proc/{running.process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def spread(values: Sequence[float], form: str) -> str:
+    return f"{median(values):>8{form}}  ({min(values):{form}} to {max(values):{form}})"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+"""What clients get: ordinary completions and streams of the OpenAI API, with one extra field.
+
+The answer is the content, the reasoning stands in `reasoning_content` beside it, and the field `calibsft` says what was
+decided. An abstention is a completion too, and holds nothing of the answer that is withheld.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from calibsft.gateway.deciding import Decision, Outcome, Reading
+from calibsft.gateway.replies import DONE
+from calibsft.gateway.strict_json import write_json
+
+FIELD = "calibsft"
+ABSTENTION = "I am not sure enough to answer this."
+
+
+def local_completion(
+    local: dict[str, Any], reading: Reading, decision: Decision, request_id: str
+) -> dict[str, Any]:
+    """The completion for a question that stays here: its answer, or that there is none."""
+    message: dict[str, Any] = {"role": "assistant", "content": ABSTENTION}
+    if decision.outcome is Outcome.ANSWERED:
+        message |= {"content": reading.answer, "reasoning_content": reading.reasoning}
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+    completion = {
+        "id": request_id,
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": _text(local.get("model")),
+        "choices": [choice],
+        FIELD: decision.extension(),
+    }
+    usage = local.get("usage")
+    return completion | ({"usage": usage} if isinstance(usage, dict) else {})
+
+
+def extended(completion: dict[str, Any], decision: Decision) -> dict[str, Any]:
+    """The strong model's completion or chunk, as it is but for the extra field."""
+    return {**completion, FIELD: decision.extension()}
+
+
+def in_pieces(completion: dict[str, Any], include_usage: bool) -> Iterator[bytes]:
+    """A completion as a stream; the decision is in its first chunk."""
+    choice = completion["choices"][0]
+    common = {name: completion[name] for name in ("id", "created", "model")} | {
+        "object": "chat.completion.chunk"
+    }
+    # A stream that tells its usage at the end says in every other chunk that there is none yet.
+    common |= {"usage": None} if include_usage else {}
+    deltas = [(choice["message"], None), ({}, choice["finish_reason"])]
+    for number, (delta, reason) in enumerate(deltas):
+        first = {FIELD: completion[FIELD]} if number == 0 else {}
+        piece = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        yield event({**common, "choices": [piece], **first})
+    if include_usage:
+        yield event({**common, "choices": [], "usage": completion.get("usage")})
+    yield event(DONE)
+
+
+def event(data: Any) -> bytes:
+    """One server-sent event."""
+    return b"data: %b\n\n" % (data.encode() if isinstance(data, str) else write_json(data))
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

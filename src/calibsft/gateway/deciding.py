@@ -1,0 +1,97 @@
+"""One decision: what a local response says, and what the policy makes of it.
+
+A response counts as confident only if it is well formed: the same strict parser as in calibration, and no guess where it
+cannot be read. Does not talk to anyone.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+
+from calibsft.decisions.policy import ABSTAIN, Policy
+from calibsft.decisions.selective import NOT_CONFIDENT, hundredths
+from calibsft.responses.formats import Format
+from calibsft.responses.parse import parse
+
+
+class Outcome(StrEnum):
+    """What a client gets."""
+
+    ANSWERED = "answered"
+    ABSTAINED = "abstained"
+    DEFERRED = "deferred"
+
+
+class Cause(StrEnum):
+    """Why."""
+
+    CONFIDENT = "confident"
+    NOT_CONFIDENT = "not_confident"
+    MALFORMED = "malformed"  # the response has no confidence that can be trusted
+    LOCAL_FAILED = "local_failed"  # there is no response
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a local response says; all None where it is malformed."""
+
+    answer: str | None = None
+    reasoning: str | None = None
+    confidence: float | None = None
+
+    @property
+    def reached(self) -> int:
+        """The highest threshold that the confidence reaches, as in calibration."""
+        if self.confidence is None:
+            return NOT_CONFIDENT
+        return int(hundredths(np.array([self.confidence]))[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What was decided about one question, as clients are told."""
+
+    outcome: Outcome
+    cause: Cause
+    confidence: float | None
+    threshold: int | None
+    policy: str
+
+    def extension(self) -> dict[str, Any]:
+        """The field `calibsft` of a completion."""
+        return {
+            "decision": self.outcome.value,
+            "reason": self.cause.value,
+            "confidence": self.confidence,
+            "threshold": self.threshold,
+            "policy": self.policy,
+        }
+
+    def headers(self) -> dict[str, str]:
+        """The same for clients that do not see extra fields; numbers and our own words, nothing that a model wrote."""
+        fields = self.extension()
+        return {f"x-calibsft-{name}": str(value) for name, value in fields.items() if value is not None}
+
+
+def read_response(text: str, finished: bool, confidence_format: Format) -> Reading:
+    """What a response says, nothing unless it is well formed."""
+    parsed = parse(text, confidence_format, finished=finished)
+    if not parsed.ok:
+        return Reading()
+    assert parsed.answer is not None
+    return Reading(parsed.answer.strip(), (parsed.think or "").strip(), parsed.confidence)
+
+
+def decide(policy: Policy, policy_id: str, reading: Reading | None) -> Decision:
+    """What the policy says of a reading; None stands for no response at all."""
+    confidence = reading.confidence if reading else None
+    if reading is not None and policy.threshold is not None and reading.reached >= policy.threshold:
+        return Decision(Outcome.ANSWERED, Cause.CONFIDENT, confidence, policy.threshold, policy_id)
+    otherwise = Outcome.ABSTAINED if policy.otherwise == ABSTAIN else Outcome.DEFERRED
+    if reading is None:
+        otherwise, cause = Outcome.DEFERRED, Cause.LOCAL_FAILED
+    else:
+        cause = Cause.MALFORMED if confidence is None else Cause.NOT_CONFIDENT
+    return Decision(otherwise, cause, confidence, policy.threshold, policy_id)

@@ -1,0 +1,70 @@
+"""Do live confidences still look like those of calibration? If not, the guarantee may no longer hold.
+
+Counts live responses in windows and compares each full window with the counts in the policy: the largest difference
+between the two cumulative shares (Kolmogorov-Smirnov), a response without a confidence below all others. The limit is
+exceeded by chance about once in a thousand windows. It sees confidences alone: a model that errs more often while it says
+the same is not noticed.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import log, sqrt
+
+import numpy as np
+
+from calibsft.decisions.policy import Policy
+from calibsft.decisions.selective import NOT_CONFIDENT, THRESHOLDS
+from calibsft.metrics.table import FloatArray
+
+WINDOW = 500
+FALSE_ALARMS = 0.001
+
+
+@dataclass(slots=True)
+class Drift:
+    """Live confidences against those of a policy.
+
+    Attributes
+    ----------
+    distance : of the last full window, in [0, 1]; None before there is one.
+    limit : from which distance on the distributions differ; None if the policy holds no counts.
+    """
+
+    expected: FloatArray | None
+    limit: float | None
+    distance: float | None = None
+    _counts: dict[int, int] = field(default_factory=dict)
+    _counted: int = 0
+
+    @classmethod
+    def of(cls, policy: Policy) -> "Drift":
+        counts = {NOT_CONFIDENT: policy.unreadable, **policy.confidences}
+        calibrated = sum(counts.values())
+        if calibrated == 0:
+            return cls(None, None)
+        limit = sqrt(-log(FALSE_ALARMS / 2) / 2 * (1 / calibrated + 1 / WINDOW))
+        return cls(_cumulative(counts), limit)
+
+    @property
+    def drifted(self) -> bool:
+        return self.distance is not None and self.limit is not None and self.distance > self.limit
+
+    def add(self, reached: int) -> bool:
+        """Count one response; whether a window has just been compared."""
+        if self.expected is None:
+            return False
+        self._counts[reached] = self._counts.get(reached, 0) + 1
+        self._counted += 1
+        if self._counted < WINDOW:
+            return False
+        self.distance = float(np.abs(_cumulative(self._counts) - self.expected).max())
+        self._counts, self._counted = {}, 0
+        return True
+
+
+def _cumulative(counts: Mapping[int, int]) -> FloatArray:
+    """The share of responses up to each threshold, from those without a confidence on."""
+    shares = np.zeros(THRESHOLDS + 1)
+    for reached, count in counts.items():
+        shares[reached - NOT_CONFIDENT] += count
+    return np.cumsum(shares) / np.sum(shares)

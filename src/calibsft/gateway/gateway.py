@@ -1,0 +1,187 @@
+"""The way of one question: ask the local model, decide, and answer, abstain, or ask the strong model.
+
+Knows nothing of HTTP on the client's side: that is `app`. Nothing that a client or a model wrote is logged.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from calibsft.decisions.policy import DEFER, Policy
+from calibsft.gateway.completions import event, extended, in_pieces, local_completion
+from calibsft.gateway.deciding import Decision, Outcome, decide, read_response
+from calibsft.gateway.drift import WINDOW, Drift
+from calibsft.gateway.failures import Refusal, UpstreamFailure
+from calibsft.gateway.meters import Meters
+from calibsft.gateway.replies import DONE, finished, json_of, text_of
+from calibsft.gateway.requests import ChatRequest
+from calibsft.gateway.upstream import Upstream
+from calibsft.responses.formats import get_format
+
+log = logging.getLogger("calibsft.gateway")
+# More than any reply has; a server's word for it would spoil the count.
+MOST_TOKENS = 1 << 40
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reply:
+    """What a client gets: a completion or its chunks; `held` is to be closed when the last byte is sent."""
+
+    decision: Decision
+    completion: dict[str, Any] | None
+    chunks: AsyncIterator[bytes] | None
+    held: AsyncExitStack
+
+
+class Gateway:
+    """Acts on one policy.
+
+    Parameters
+    ----------
+    local, strong
+        The models' servers; a policy that never defers needs no strong one.
+    concurrency
+        Questions under way at the same time; others wait for their turn.
+    queue
+        How many may wait; more are refused.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        local: Upstream,
+        strong: Upstream | None,
+        meters: Meters,
+        concurrency: int,
+        queue: int,
+    ) -> None:
+        self.policy, self.meters = policy, meters
+        self._id, self._format = policy.id, get_format(policy.format)
+        self._local, self._strong = local, strong
+        self._places, self._queue, self._waiting = asyncio.Semaphore(concurrency), queue, 0
+        self._drift = Drift.of(policy)
+
+    async def close(self) -> None:
+        for upstream in (self._local, self._strong):
+            if upstream is not None:
+                await upstream.close()
+
+    async def reply(self, request: ChatRequest, request_id: str) -> Reply:
+        """Decide about a question and get its answer from whoever gives it."""
+        async with AsyncExitStack() as held:
+            await held.enter_async_context(self._place())
+            reply = await self._decided(request, request_id, held)
+            self.meters.decisions.labels(reply.decision.outcome, reply.decision.cause).inc()
+            return Reply(reply.decision, reply.completion, reply.chunks, held.pop_all())
+
+    async def _decided(self, request: ChatRequest, request_id: str, held: AsyncExitStack) -> Reply:
+        try:
+            local = await self._ask_local(request)
+        except UpstreamFailure:
+            if self.policy.on_local_failure != DEFER:
+                raise
+            return await self._deferred(request, decide(self.policy, self._id, None), held)
+        reading = read_response(text_of(local) or "", finished(local), self._format)
+        self._count(reading.reached, reading.confidence)
+        decision = decide(self.policy, self._id, reading)
+        if decision.outcome is Outcome.DEFERRED:
+            return await self._deferred(request, decision, held)
+        completion = local_completion(local, reading, decision, request_id)
+        chunks = _each(in_pieces(completion, request.include_usage)) if request.stream else None
+        return Reply(decision, None if request.stream else completion, chunks, held)
+
+    async def _ask_local(self, request: ChatRequest) -> dict[str, Any]:
+        with self._timed(self._local):
+            body = request.for_local(await self._local.model(), self._format, self.policy)
+            completion = await self._local.complete(body)
+        self._count_tokens(self._local.name, completion.get("usage"))
+        return completion
+
+    async def _deferred(self, request: ChatRequest, decision: Decision, held: AsyncExitStack) -> Reply:
+        strong = self._strong
+        assert strong is not None
+        with self._timed(strong):
+            body = request.for_strong(await strong.model())
+            if request.stream:
+                events = await held.enter_async_context(strong.stream(body))
+                return Reply(decision, None, self._passed_on(events, decision), held)
+            completion = await strong.complete(body)
+        self._count_tokens(strong.name, completion.get("usage"))
+        return Reply(decision, extended(completion, decision), None, held)
+
+    async def _passed_on(self, events: AsyncIterator[str], decision: Decision) -> AsyncIterator[bytes]:
+        """The strong model's stream, with the decision in its first chunk."""
+        first = True
+        try:
+            async for data in events:
+                yield event(extended(json_of(data), decision) if first else data)
+                first = False
+            yield event(DONE)
+        except UpstreamFailure as failure:
+            self._failed("strong", failure)
+            yield event(failure.body())
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[None]:
+        if self._places.locked() and self._waiting >= self._queue:
+            raise Refusal(429, "too many requests are waiting; try again later", "busy", {"retry-after": "1"})
+        self._waiting += 1
+        self.meters.waiting.set(self._waiting)
+        try:
+            await self._places.acquire()
+        finally:
+            self._waiting -= 1
+            self.meters.waiting.set(self._waiting)
+        with self.meters.in_flight.track_inprogress():
+            try:
+                yield
+            finally:
+                self._places.release()
+
+    @contextmanager
+    def _timed(self, upstream: Upstream) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            yield
+        except UpstreamFailure as failure:
+            self._failed(upstream.name, failure)
+            raise
+        self.meters.upstream_seconds.labels(upstream.name).observe(time.perf_counter() - began)
+
+    def _failed(self, upstream: str, failure: UpstreamFailure) -> None:
+        self.meters.failures.labels(upstream, failure.kind).inc()
+        log.warning("%s model: %s (%d)", upstream, failure.kind, failure.status)
+
+    def _count(self, reached: int, confidence: float | None) -> None:
+        if confidence is not None:
+            self.meters.confidences.observe(confidence)
+        before = self._drift.drifted
+        if not self._drift.add(reached):
+            return
+        self.meters.drift_distance.set(self._drift.distance or 0)
+        self.meters.drifted.set(self._drift.drifted)
+        if self._drift.drifted and not before:
+            log.warning(
+                "live confidences differ from those of calibration (distance %.2f, limit %.2f, over the last %d responses):"
+                " the guarantee may no longer hold; calibrate on recent questions",
+                self._drift.distance,
+                self._drift.limit,
+                WINDOW,
+            )
+        elif before and not self._drift.drifted:
+            log.warning("live confidences look like those of calibration again")
+
+    def _count_tokens(self, upstream: str, usage: Any) -> None:
+        for kind in ("prompt", "completion"):
+            tokens = usage.get(f"{kind}_tokens") if isinstance(usage, dict) else None
+            if isinstance(tokens, int) and 0 <= tokens <= MOST_TOKENS:
+                self.meters.tokens.labels(upstream, kind).inc(tokens)
+
+
+async def _each(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
