@@ -13,7 +13,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -24,6 +23,8 @@ from typing import Any
 
 import httpx2
 import pytest
+
+from end_with_parent import end_with_parent
 
 START_SECONDS = 120.0
 REPLY_SECONDS = 60.0
@@ -287,20 +288,9 @@ def _varied_lesson(tokenizer: Any, random: Random) -> tuple[str, str]:
     return prompt, response + tokenizer.eos_token
 
 
-def _end_with_parent() -> None:
-    """End when the tests do, however they do: pytest's time-out leaves without any cleanup."""
-
-    def watch() -> None:
-        # Not `sys.stdin`, whose lock would turn the end of a server that fails by itself into a crash.
-        os.read(0, 1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 if __name__ == "__main__":
     # The application and not its script, which first asks the network whether there is a newer version.
     from transformers.cli.transformers import app
 
-    _end_with_parent()
+    end_with_parent()
     app()

@@ -4,14 +4,12 @@ It counts as started once it is healthy, gets no key or token but those that a t
 Starts no model servers: those are `chat_servers`, or a test's own.
 """
 
-import json
 import os
 import re
 import runpy
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,6 +19,9 @@ from tempfile import mkstemp
 from typing import Any
 
 import httpx2
+
+from calibsft.decisions.policy import Policy
+from end_with_parent import end_with_parent
 
 START_SECONDS = 60.0
 STOP_SECONDS = 60.0
@@ -74,25 +75,29 @@ class Running:
         return self.process.wait(STOP_SECONDS)
 
 
-def policy_file(folder: Path, **fields: Any) -> Path:
-    """A policy that defers below 0.50, also when the local model fails; `fields` change it. Each gets its own file."""
+def policy(**fields: Any) -> Policy:
+    """A policy that defers below 0.50, also when the local model fails; `fields` change it."""
     otherwise = fields.get("otherwise", "defer")
-    policy = {
-        "kind": "calibsft-policy",
-        "version": 1,
-        "otherwise": otherwise,
-        "threshold": 50,
-        "procedure": "union",
-        "risk": 0.1 if otherwise == "abstain" else None,
-        "epsilon": 0.1 if otherwise == "defer" else None,
-        "delta": 0.05,
-        "n": 1000,
-        "data_hash": "0" * 64,
-        "on_local_failure": "defer" if otherwise == "defer" else "error",
-        **fields,
-    }
+    return Policy(
+        **{
+            "otherwise": otherwise,
+            "threshold": 50,
+            "procedure": "union",
+            "risk": 0.1 if otherwise == "abstain" else None,
+            "epsilon": 0.1 if otherwise == "defer" else None,
+            "delta": 0.05,
+            "n": 1000,
+            "data_hash": "0" * 64,
+            "on_local_failure": "defer" if otherwise == "defer" else "error",
+            **fields,
+        }
+    )
+
+
+def policy_file(folder: Path, **fields: Any) -> Path:
+    """Such a policy in a file of its own."""
     path = _new_file(folder, "policy-", ".json")
-    path.write_text(json.dumps(policy))
+    path.write_text(policy(**fields).model_dump_json())
     return path
 
 
@@ -163,16 +168,6 @@ def _answers(url: str) -> bool:
         return False
 
 
-def _end_with_parent() -> None:
-    """End when the tests do, however they do: pytest's time-out leaves without any cleanup."""
-
-    def watch() -> None:
-        os.read(0, 1)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 if __name__ == "__main__":
-    _end_with_parent()
+    end_with_parent()
     runpy.run_module("calibsft", run_name="__main__", alter_sys=True)

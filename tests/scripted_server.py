@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from calibsft.decisions.policy import Policy
-
 HOST = "127.0.0.1"
 PATIENCE = 60.0
 EVENTS = "text/event-stream"
@@ -259,22 +257,3 @@ def one_after_another(*replies: Sent) -> Answer:
     """Each reply once, the last one from then on."""
     left = list(replies)
     return lambda asked: left.pop(0) if len(left) > 1 else left[0]
-
-
-def policy(**fields: Any) -> Policy:
-    """A policy that defers below 0.50, also when the local model fails; `fields` change it."""
-    otherwise = fields.get("otherwise", "defer")
-    return Policy(
-        **{
-            "otherwise": otherwise,
-            "threshold": 50,
-            "procedure": "union",
-            "risk": 0.1 if otherwise == "abstain" else None,
-            "epsilon": 0.1 if otherwise == "defer" else None,
-            "delta": 0.05,
-            "n": 1000,
-            "data_hash": "0" * 64,
-            "on_local_failure": "defer" if otherwise == "defer" else "error",
-            **fields,
-        }
-    )

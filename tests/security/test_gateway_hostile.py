@@ -23,7 +23,7 @@ from calibsft.gateway.gateway import Gateway
 from calibsft.gateway.heads import LARGEST_HEAD
 from calibsft.gateway.meters import Meters
 from calibsft.gateway.upstream import Upstream
-from gateway_process import Running, gateway, policy_file
+from gateway_process import Running, gateway, policy, policy_file
 from scripted_server import (
     ANSWER,
     EVENTS,
@@ -36,7 +36,6 @@ from scripted_server import (
     completion,
     confident,
     event,
-    policy,
     says,
     scripted_server,
     sends,

@@ -8,7 +8,8 @@ from calibsft.gateway.deciding import Cause, Decision, Outcome, Reading, decide,
 from calibsft.gateway.replies import finished, text_of
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.parse import Reason, parse
-from scripted_server import ANSWER, THOUGHT, completion, confident, policy
+from gateway_process import policy
+from scripted_server import ANSWER, THOUGHT, completion, confident
 
 PROBABILITY = FORMATS["probability"]
 

@@ -17,7 +17,8 @@ from calibsft.gateway.gateway import Gateway
 from calibsft.gateway.meters import Meters
 from calibsft.gateway.requests import read_request
 from calibsft.gateway.upstream import Upstream
-from scripted_server import Scripted, confident, policy, says, scripted_server
+from gateway_process import policy
+from scripted_server import Scripted, confident, says, scripted_server
 
 ASKED = b'{"model":"m","messages":[{"role":"user","content":"x"}]}'
 SHORT = 40

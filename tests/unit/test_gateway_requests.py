@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from calibsft.gateway.failures import Refusal
 from calibsft.gateway.requests import PLAIN, ChatRequest, read_request
 from calibsft.responses.formats import FORMATS, messages
-from scripted_server import QUESTION, policy
+from gateway_process import policy
+from scripted_server import QUESTION
 
 SERVED = "served"
 USER = {"role": "user", "content": QUESTION}

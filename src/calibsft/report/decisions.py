@@ -1,7 +1,6 @@
 """Decisions as plain text for a terminal: what was certified, what it does, and the table it comes from."""
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
 
 from calibsft.decisions import Certificate, Route, Spread
 from calibsft.decisions.policy import ABSTAIN, Policy
@@ -9,7 +8,7 @@ from calibsft.decisions.policy import ABSTAIN, Policy
 # Of 101 thresholds a terminal shows every tenth, the chosen one and the one below it.
 SHOWN_EVERY = 10
 
-T = TypeVar("T")
+_Row = tuple[int, int, int, float | None, float, bool]
 
 
 def certificate_lines(
@@ -36,13 +35,10 @@ def certificate_lines(
             f"held out, mean ± sd over {splits} random halves: answers {_spread(held_out['coverage'])},"
             f" {_spread(held_out['risk'])} of them wrong"
         )
-    header = f"{'threshold':>9} {'answered':>9} {'wrong':>7} {'rate':>8} {'bound':>8}  certified"
     rows = [
-        f"{_hundredths(c.threshold):>9} {c.accepted:>9,} {c.errors:>7,} {_percent(c.error_rate):>8}"
-        f" {_percent(c.bound):>8}  {'yes' if c.passes else 'no'}"
-        for c in _shown(certificate.candidates, certificate.threshold)
+        (c.threshold, c.accepted, c.errors, c.error_rate, c.bound, c.passes) for c in certificate.candidates
     ]
-    return [*lines, "", header, *rows]
+    return [*lines, "", *_table(("answered", "wrong"), rows, certificate.threshold)]
 
 
 def route_lines(route: Route, held_out: Mapping[str, Spread | None], splits: int) -> list[str]:
@@ -61,13 +57,8 @@ def route_lines(route: Route, held_out: Mapping[str, Spread | None], splits: int
             f"  deferred {each['deferred']}, strong tokens saved {each['tokens_saved']}, accuracy {each['accuracy']},"
             f" lost {each['gross_loss']} gross, {each['net_loss']} net"
         )
-    header = f"{'threshold':>9} {'kept':>9} {'events':>7} {'rate':>8} {'bound':>8}  certified"
-    rows = [
-        f"{_hundredths(c.threshold):>9} {c.kept:>9,} {c.events:>7,} {_percent(c.event_rate):>8}"
-        f" {_percent(c.bound):>8}  {'yes' if c.passes else 'no'}"
-        for c in _shown(route.candidates, route.threshold)
-    ]
-    return [*lines, "", header, *rows]
+    rows = [(c.threshold, c.kept, c.events, c.event_rate, c.bound, c.passes) for c in route.candidates]
+    return [*lines, "", *_table(("kept", "events"), rows, route.threshold)]
 
 
 def policy_line(path: str, policy: Policy) -> str:
@@ -94,9 +85,21 @@ def _outcome(deferred: float, saved: float | None, accuracy: float) -> str:
     return f"{_percent(deferred)} deferred{tokens}, accuracy {_percent(accuracy)}"
 
 
-def _shown(candidates: Sequence[T], threshold: int | None) -> list[T]:
-    chosen = () if threshold is None else (threshold, threshold - 1)
-    return [c for i, c in enumerate(candidates) if i % SHOWN_EVERY == 0 or i in chosen]
+def _table(counts: tuple[str, str], rows: Sequence[_Row], threshold: int | None) -> list[str]:
+    """Some of the rows: threshold, both counts, rate, bound, and whether it is certified."""
+    shown = [row for row in rows if row[0] % SHOWN_EVERY == 0 or row[0] in _around(threshold)]
+    header = f"{'threshold':>9} {counts[0]:>9} {counts[1]:>7} {'rate':>8} {'bound':>8}  certified"
+    return [
+        header,
+        *(
+            f"{_hundredths(at):>9} {n:>9,} {k:>7,} {_percent(rate):>8} {_percent(bound):>8}  {'yes' if passes else 'no'}"
+            for at, n, k, rate, bound, passes in shown
+        ),
+    ]
+
+
+def _around(threshold: int | None) -> tuple[int, ...]:
+    return () if threshold is None else (threshold, threshold - 1)
 
 
 def _hundredths(threshold: int) -> str:
