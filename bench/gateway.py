@@ -3,10 +3,10 @@
     python bench/gateway.py [--model DIR] [--requests 2000] [--blocks 6]
 
 Starts a real server (`transformers serve`, greedy) with a playground checkpoint, and a gateway whose policy answers everything
-locally. Both are sent the same questions by the same client over connections that stay open; directly goes the very body
-that the gateway sends, system prompt and all. At one request in flight the two ways take turns question by question, at
+locally. Both are sent the same questions by the same client, a light one, over connections that stay open; directly goes
+the very body that the gateway sends, system prompt and all. At one request in flight the two ways take turns question by question, at
 --in-flight after every 250 requests, and which one begins changes every time. Answers are compared. The server's own
-rate varies by some per cent, so only several blocks say something; run it on an idle machine.
+rate varies by a fifth from turn to turn, so only many turns say something; run it on an idle machine.
 """
 
 import argparse
@@ -18,15 +18,16 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import sqrt
 from pathlib import Path
 from random import Random
-from statistics import harmonic_mean, median
+from statistics import median, stdev
 from tempfile import TemporaryDirectory
-from typing import Any
 
-import aiohttp
+import uvloop
 
 from calibsft.decisions.policy import read_policy
+from calibsft.gateway.client import Client
 from calibsft.gateway.requests import read_request
 from calibsft.playground.world import OPERANDS, multiply
 from calibsft.responses.formats import get_format
@@ -46,10 +47,11 @@ DIRECT, GATEWAY = "direct", "gateway"
 
 @dataclass(frozen=True)
 class Way:
-    """One of the two ways to ask: where, and with which body for each question."""
+    """One of the two ways to ask: whom, and with which body for each question."""
 
-    url: str
-    bodies: dict[str, dict[str, Any]]
+    name: str
+    client: Client
+    bodies: dict[str, bytes]
 
 
 Ways = dict[str, Way]
@@ -78,7 +80,7 @@ def main() -> None:
         ):
             questions = drawn(options.requests)
             ways = both_ways(server, running, policy, questions)
-            asyncio.run(measure(ways, running, questions, options))
+            uvloop.run(measure(ways, running, questions, options))
 
 
 def drawn(count: int) -> list[str]:
@@ -102,31 +104,31 @@ def both_ways(server: ChatServer, running: Running, policy: Path, questions: Seq
         )
         for question, body in to_gateway.items()
     }
-    return {DIRECT: Way(server.url, to_server), GATEWAY: Way(running.url, to_gateway)}
+    return {
+        name: Way(
+            name, Client(url, {}), {question: json.dumps(body).encode() for question, body in bodies.items()}
+        )
+        for name, url, bodies in ((DIRECT, server.url, to_server), (GATEWAY, running.url, to_gateway))
+    }
 
 
 async def measure(
     ways: Ways, running: Running, questions: Sequence[str], options: argparse.Namespace
 ) -> None:
-    # The server closes connections that were idle for five seconds, be it on a request that is just coming.
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=2)
-    async with aiohttp.ClientSession(connector=connector) as session:
-        for way in ways.values():  # connections, and whatever else is slow the first time
-            await together(session, way, questions[: 4 * options.in_flight], options.in_flight)
-        await show_latency(session, ways, questions[: options.alone], options.blocks)
-        await show_throughput(session, ways, running, questions, options)
+    for way in ways.values():  # connections, and whatever else is slow the first time
+        await together(way, questions[: 4 * options.in_flight], options.in_flight)
+    await show_latency(ways, questions[: options.alone], options.blocks)
+    await show_throughput(ways, running, questions, options)
 
 
-async def show_latency(
-    session: aiohttp.ClientSession, ways: Ways, questions: Sequence[str], blocks: int
-) -> None:
+async def show_latency(ways: Ways, questions: Sequence[str], blocks: int) -> None:
     medians: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(blocks):
         seconds: dict[str, list[float]] = {name: [] for name in ways}
         for turn, question in enumerate(questions):
             for name in in_turn(turn):
                 began = time.perf_counter()
-                await answer(session, ways[name], question)
+                await answer(ways[name], question)
                 seconds[name].append(time.perf_counter() - began)
         for name, measured in seconds.items():
             medians[name].append(1000 * median(measured))
@@ -139,40 +141,36 @@ async def show_latency(
 
 
 async def show_throughput(
-    session: aiohttp.ClientSession,
-    ways: Ways,
-    running: Running,
-    questions: Sequence[str],
-    options: argparse.Namespace,
+    ways: Ways, running: Running, questions: Sequence[str], options: argparse.Namespace
 ) -> None:
-    rates: dict[str, list[float]] = {name: [] for name in ways}
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
     used, withheld, different = 0.0, 0, 0
-    for _ in range(options.blocks):
-        seconds = dict.fromkeys(ways, 0.0)
-        for turn, slice_ in enumerate(cut(questions, SLICE)):
-            answers: dict[str, list[str | None]] = {}
-            for name in in_turn(turn):
-                before, began = processor_seconds(running), time.perf_counter()
-                answers[name] = await together(session, ways[name], slice_, options.in_flight)
-                seconds[name] += time.perf_counter() - began
-                used += processor_seconds(running) - before if name == GATEWAY else 0
-            withheld += answers[GATEWAY].count(None)
-            different += differences(answers)
-        for name, taken in seconds.items():
-            rates[name].append(len(questions) / taken)
-    ratios = [100 * through / past for past, through in zip(rates[DIRECT], rates[GATEWAY], strict=True)]
-    overall = 100 * harmonic_mean(rates[GATEWAY]) / harmonic_mean(rates[DIRECT])
-    print(
-        f"{options.in_flight} in flight, medians of {options.blocks} blocks of {len(questions):,} requests each way"
-    )
-    for name, values in rates.items():
-        print(f"  {name:<10} {spread(values, '.1f')} requests/s")
-    print(f"  {'ratio':<10} {spread(ratios, '.1f')} %, of all blocks together {overall:.1f} %")
+    for turn, slice_ in enumerate(options.blocks * cut(questions, SLICE)):
+        answers: dict[str, list[str | None]] = {}
+        for name in in_turn(turn):
+            before, began = processor_seconds(running), time.perf_counter()
+            answers[name] = await together(ways[name], slice_, options.in_flight)
+            seconds[name].append(time.perf_counter() - began)
+            used += processor_seconds(running) - before if name == GATEWAY else 0
+        withheld += answers[GATEWAY].count(None)
+        different += differences(answers)
     asked = options.blocks * len(questions)
+    print(f"{options.in_flight} in flight, {asked:,} requests each way in {len(seconds[DIRECT])} turns")
+    for name, taken in seconds.items():
+        print(f"  {name:<10} {asked / sum(taken):>8.1f} requests/s")
+    ratio, error = ratio_of(seconds[DIRECT], seconds[GATEWAY])
+    print(f"  {'ratio':<10} {100 * ratio:>8.1f} % (standard error {100 * error:.1f})")
     print(f"gateway: {1000 * used / asked:.2f} ms of processor time per request")
     print(
         f"{different} of {asked:,} answers differ from the direct ones; {withheld} malformed ones were withheld"
     )
+
+
+def ratio_of(direct: Sequence[float], through: Sequence[float]) -> tuple[float, float]:
+    """What of the direct throughput is left, and the standard error of that over turns."""
+    ratio = sum(direct) / sum(through)
+    residuals = [past - ratio * taken for past, taken in zip(direct, through, strict=True)]
+    return ratio, stdev(residuals) * sqrt(len(residuals)) / sum(through)
 
 
 def cut(questions: Sequence[str], size: int) -> list[Sequence[str]]:
@@ -183,27 +181,26 @@ def in_turn(turn: int) -> tuple[str, str]:
     return (DIRECT, GATEWAY) if turn % 2 == 0 else (GATEWAY, DIRECT)
 
 
-async def together(
-    session: aiohttp.ClientSession, way: Way, questions: Sequence[str], in_flight: int
-) -> list[str | None]:
+async def together(way: Way, questions: Sequence[str], in_flight: int) -> list[str | None]:
     """The answers to all questions, so many of them in flight at any time."""
     answers: dict[int, str | None] = {}
     turns = iter(enumerate(questions))
 
     async def work() -> None:
         for number, question in turns:
-            answers[number] = await answer(session, way, question)
+            answers[number] = await answer(way, question)
 
     await asyncio.gather(*(work() for _ in range(in_flight)))
     return [answers[number] for number in range(len(questions))]
 
 
-async def answer(session: aiohttp.ClientSession, way: Way, question: str) -> str | None:
+async def answer(way: Way, question: str) -> str | None:
     """What comes back: the text of the server, the answer of the gateway, None where that abstains."""
-    async with session.post(f"{way.url}/chat/completions", json=way.bodies[question]) as reply:
-        completion = await reply.json()
-        if reply.status != 200:
-            raise SystemExit(f"{way.url} answers {reply.status}: {completion}")
+    reply = await way.client.ask("POST", "/chat/completions", way.bodies[question])
+    completion = json.loads(b"".join([piece async for piece in reply.pieces()]))
+    reply.close()
+    if reply.status != 200:
+        raise SystemExit(f"{way.name} answers {reply.status}: {completion}")
     if completion.get("calibsft", {}).get("decision") == "abstained":
         return None
     content: str = completion["choices"][0]["message"]["content"]

@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from calibsft.gateway import app as app_module
-from calibsft.gateway.app import Serving, build_app
+from calibsft.gateway import exchange as exchange_module
+from calibsft.gateway.app import App, Serving
 from calibsft.gateway.gateway import Gateway
 from calibsft.gateway.heads import LARGEST_HEAD
 from calibsft.gateway.meters import Meters
@@ -239,7 +240,7 @@ def in_this_process(local: Scripted) -> Iterator[str]:
     upstream = Upstream("local", local.url, "l", "none", PATIENCE, 0)
     served = Gateway(policy(otherwise="abstain"), upstream, None, Meters(), 8, 8)
     with socket.create_server((HOST, 0)) as taken:
-        config = uvicorn.Config(build_app(served, Serving("served", None, MAX_BODY)), log_config=None)
+        config = uvicorn.Config(App(served, Serving("served", None, MAX_BODY)), log_config=None)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, args=([taken],))
         thread.start()
@@ -254,7 +255,7 @@ def in_this_process(local: Scripted) -> Iterator[str]:
 def test_a_body_that_never_comes_is_given_up(
     local: Scripted, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
-    monkeypatch.setattr(app_module, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(exchange_module, "BODY_SECONDS", 0.2)
     with in_this_process(local) as url:
         response = exchange(url, posted(f"{JSON}content-length: 100\r\n"), sent, end=b"}}")
         assert status(response) == 408 and b'"code":"timeout"' in response

@@ -173,17 +173,17 @@ def test_a_key_or_token_that_cannot_be_sent_is_refused_by_its_variable(
 def test_missing_packages_are_named_with_the_remedy(
     calibsft: Command, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hidden, find_spec = ("aiohttp", "uvicorn"), serve.find_spec
+    hidden, find_spec = ("httptools", "uvicorn"), serve.find_spec
     monkeypatch.setattr(serve, "find_spec", lambda name: None if name in hidden else find_spec(name))
     told = one_sentence(calibsft("serve", "--policy", policy, "--local", LOCAL))
-    assert "needs aiohttp, uvicorn; run pip install 'calibsft[serve]'" in told
+    assert "needs httptools, uvicorn; run pip install 'calibsft[serve]'" in told
 
 
 def test_the_command_is_known_without_its_packages() -> None:
     """Help and every other command work on an installation without the extra."""
     program = (
         "import sys\n"
-        "for name in ('aiohttp', 'prometheus_client', 'starlette', 'uvicorn'):\n"
+        "for name in ('httptools', 'prometheus_client', 'uvicorn', 'uvloop'):\n"
         "    sys.modules[name] = None\n"
         "sys.argv = ['calibsft', 'serve', '--help']\n"
         "from calibsft.cli import main\n"

@@ -123,10 +123,10 @@ async def live(rules: Policy, local: Scripted, texts: Iterable[str]) -> tuple[by
             local.reset(lambda asked, text=text: says(text))
             for _ in range(SHORT):
                 reply = await live_gateway.reply(read_request(ASKED, "m"), "id")
-                await reply.held.aclose()
+                reply.held.close()
             pages.append(meters.page())
     finally:
-        await live_gateway.close()
+        live_gateway.close()
     return pages[-1], pages
 
 

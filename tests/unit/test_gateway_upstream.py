@@ -6,6 +6,7 @@ import itertools
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -83,7 +84,7 @@ class Used:
             try:
                 return await work(found)
             finally:
-                await found.close()
+                found.close()
 
         return asyncio.run(session())
 
@@ -92,7 +93,8 @@ class Used:
 
     def stream(self) -> list[str]:
         async def all_of(found: Upstream) -> list[str]:
-            async with found.stream({**BODY, "stream": True}) as chunks:
+            with ExitStack() as held:
+                chunks = await found.stream({**BODY, "stream": True}, held)
                 return [data async for data in chunks]
 
         return self.run(all_of)
@@ -542,8 +544,8 @@ def test_a_stream_that_is_left_early_is_closed(server: Scripted) -> None:
     server.answer = lambda asked: Sent(200, until_left(asked), EVENTS)
 
     async def first(found: Upstream) -> None:
-        async with found.stream(BODY) as chunks:
-            await anext(chunks)
+        with ExitStack() as held:
+            await anext(await found.stream(BODY, held))
         assert await asyncio.to_thread(done.wait, 60)
 
     Used(server.url).run(first)

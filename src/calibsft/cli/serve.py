@@ -8,7 +8,7 @@ import typer
 
 from calibsft.errors import InputError
 
-NEEDED = ("aiohttp", "prometheus_client", "starlette", "uvicorn")
+NEEDED = ("httptools", "prometheus_client", "uvicorn")
 
 
 def serve(

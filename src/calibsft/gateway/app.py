@@ -1,37 +1,32 @@
-"""The gateway's HTTP side: routes, limits on what clients send, their token, errors in the API's own form.
+"""The gateway's HTTP side: its pages, the clients' token, errors in the API's own form.
 
 Every line of its log is about one request: status, decision, time and an id of its own, never a text of the client or a
 model. Headers of the client go no further.
 """
 
-import asyncio
 import hmac
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any, TypeVar
-from uuid import uuid4
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
-
+from calibsft.gateway.deciding import Decision
+from calibsft.gateway.exchange import ClientGone, Exchange, Receive, Scope, Send
 from calibsft.gateway.failures import Refusal
 from calibsft.gateway.gateway import Gateway, Reply
 from calibsft.gateway.requests import read_request
 from calibsft.gateway.strict_json import write_json
 
 log = logging.getLogger("calibsft.gateway")
-PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
-BODY_SECONDS = 30.0
-
-T = TypeVar("T")
-Handler = Callable[[Request], Awaitable[Response]]
+JSON, EVENTS, PROMETHEUS = (
+    "application/json",
+    "text/event-stream; charset=utf-8",
+    "text/plain; version=0.0.4; charset=utf-8",
+)
+CHAT, MODELS, HEALTH, METRICS = "/v1/chat/completions", "/v1/models", "/healthz", "/metrics"
+# Who watches over the gateway has no token.
+OPEN_PAGES = frozenset({HEALTH, METRICS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,173 +45,141 @@ class Serving:
     largest_body: int
 
 
-def build_app(gateway: Gateway, serving: Serving) -> Starlette:
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What is sent back: a whole content, or the stream of a reply."""
+
+    status: int
+    content: bytes = b""
+    kind: str = JSON
+    headers: Mapping[str, str] = field(default_factory=dict)
+    streamed: Reply | None = None
+    decision: Decision | None = None
+
+
+Handler = Callable[[Exchange], Awaitable[Page]]
+
+
+class App:
     """The whole gateway as an ASGI application."""
-    began = int(time.time())
-    model = {"id": serving.name, "object": "model", "created": began, "owned_by": "calibsft"}
 
-    async def chat(request: Request) -> Response:
-        body = await _body(request, serving.largest_body)
-        asked = read_request(body, serving.name)
-        reply = await _unless_gone(request, gateway.reply(asked, f"chatcmpl-{request.state.id}"))
-        request.state.decision = reply.decision
-        return await _response(reply)
-
-    async def models(request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [model]})
-
-    async def one_model(request: Request) -> Response:
-        if request.path_params["name"] != serving.name:
-            raise Refusal(404, "there is no such model here; /v1/models lists the one", "model_not_found")
-        return JSONResponse(model)
-
-    async def health(request: Request) -> Response:
-        return JSONResponse({"status": "ok", "policy": gateway.policy.id})
-
-    async def metrics(request: Request) -> Response:
-        return Response(gateway.meters.page(), media_type=PROMETHEUS)
-
-    def route(path: str, handler: Handler, method: str = "GET", protected: bool = True) -> Route:
-        token = serving.token if protected else None
-        return Route(path, _told(handler, gateway, token), methods=[method])
-
-    @asynccontextmanager
-    async def closing(app: Starlette) -> AsyncIterator[None]:
-        yield
-        await gateway.close()
-
-    app = Starlette(
-        routes=[
-            route("/v1/chat/completions", chat, "POST"),
-            route("/v1/models", models),
-            route("/v1/models/{name:path}", one_model),
-            route("/healthz", health, protected=False),
-            route("/metrics", metrics, protected=False),
-        ],
-        exception_handlers={HTTPException: _no_such_page},
-        lifespan=closing,
-    )
-    # A redirect would name whatever host the client claims to have asked.
-    app.router.redirect_slashes = False
-    return app
-
-
-class _Json(JSONResponse):
-    """Also for texts of models, which may hold half characters."""
-
-    def render(self, content: Any) -> bytes:
-        return write_json(content)
-
-
-class _Held(StreamingResponse):
-    """A stream that gives back what it holds, however it ends."""
-
-    def __init__(self, reply: Reply, headers: dict[str, str]) -> None:
-        assert reply.chunks is not None
-        super().__init__(reply.chunks, headers=headers, media_type="text/event-stream")
-        self._reply = reply
+    def __init__(self, gateway: Gateway, serving: Serving) -> None:
+        self._gateway, self._serving = gateway, serving
+        self._token = None if serving.token is None else f"Bearer {serving.token}".encode()
+        began = int(time.time())
+        self._model = {"id": serving.name, "object": "model", "created": began, "owned_by": "calibsft"}
+        self._pages: dict[str, tuple[str, Handler]] = {
+            CHAT: ("POST", self._chat),
+            MODELS: ("GET", self._models),
+            HEALTH: ("GET", self._health),
+            METRICS: ("GET", self._metrics),
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        except ClientDisconnect:
-            log.info("client gone before the end of a stream")
-        finally:
-            await self._reply.held.aclose()
+        if scope["type"] == "http":
+            await self._answer(Exchange(scope, receive, send))
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await send({"type": "websocket.close"})
 
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        self._gateway.close()
+        await send({"type": "lifespan.shutdown.complete"})
 
-async def _response(reply: Reply) -> Response:
-    headers = reply.decision.headers()
-    if reply.chunks is not None:
-        return _Held(reply, {**headers, "cache-control": "no-cache"})
-    async with reply.held:
-        return _Json(reply.completion, headers=headers)
-
-
-def _told(handler: Handler, gateway: Gateway, token: str | None) -> Handler:
-    """`handler` for clients with the token, with its failures as errors of the API, counted and logged."""
-
-    async def told(request: Request) -> Response:
+    async def _answer(self, exchange: Exchange) -> None:
+        """Send a page, or what failed as an error of the API; count and log it."""
         began = time.perf_counter()
-        request.state.id, request.state.decision = uuid4().hex, None
         try:
-            _admit(request, token)
-            response = await handler(request)
+            page = await self._page(exchange)
         except Refusal as refusal:
-            response = _Json(refusal.body(), refusal.status, headers=refusal.headers)
-        except ClientDisconnect:
-            response = Response(status_code=499)
+            page = Page(refusal.status, write_json(refusal.body()), headers=refusal.headers)
+        except ClientGone:
+            page = Page(499)
         except Exception as error:
             # The text of an unforeseen error may hold what a client sent.
-            log.error("unexpected %s, request %s", type(error).__name__, request.state.id)
+            log.error("unexpected %s, request %s", type(error).__name__, exchange.id)
             failure = Refusal(500, "the gateway failed; see its log", "internal_error")
-            response = JSONResponse(failure.body(), failure.status)
-        response.headers["x-request-id"] = request.state.id
-        seconds = time.perf_counter() - began
-        if request.method == "POST":
-            gateway.meters.requests.labels(response.status_code).inc()
-            gateway.meters.seconds.observe(seconds)
-            _log(request, response.status_code, seconds)
-        return response
+            page = Page(failure.status, write_json(failure.body()))
+        if exchange.method == "POST":
+            self._note(exchange, page, time.perf_counter() - began)
+        await _send(exchange, page)
 
-    return told
+    def _note(self, exchange: Exchange, page: Page, seconds: float) -> None:
+        self._gateway.meters.requests.labels(page.status).inc()
+        self._gateway.meters.seconds.observe(seconds)
+        decision = page.decision
+        said = "" if decision is None else f" {decision.outcome} ({decision.cause})"
+        log.info("%d%s %.0f ms %s", page.status, said, 1000 * seconds, exchange.id)
+
+    async def _page(self, exchange: Exchange) -> Page:
+        method, page = self._found(exchange.path)
+        if exchange.path not in OPEN_PAGES:
+            self._admit(exchange)
+        if exchange.method != method and (exchange.method, method) != ("HEAD", "GET"):
+            message = "this page has another method; use that in the allow header"
+            raise Refusal(405, message, "method_not_allowed", {"allow": method})
+        return await page(exchange)
+
+    def _found(self, path: str) -> tuple[str, Handler]:
+        """The page at a path, and the method that it has."""
+        if path in self._pages:
+            return self._pages[path]
+        if path.startswith(f"{MODELS}/"):
+            return "GET", self._one_model
+        raise Refusal(404, f"there is no such page here; the API is {CHAT} and {MODELS}", "not_found")
+
+    def _admit(self, exchange: Exchange) -> None:
+        if self._token is None:
+            return
+        if not hmac.compare_digest(exchange.header(b"authorization").encode(), self._token):
+            raise Refusal(
+                401, "the bearer token is missing or wrong; set the client's API key", "invalid_api_key"
+            )
+
+    async def _chat(self, exchange: Exchange) -> Page:
+        body = await exchange.body(self._serving.largest_body)
+        asked = read_request(body, self._serving.name)
+        reply = await exchange.unless_gone(self._gateway.reply(asked, f"chatcmpl-{exchange.id}"))
+        headers = reply.decision.headers()
+        if reply.chunks is not None:
+            headers["cache-control"] = "no-cache"
+            return Page(200, kind=EVENTS, headers=headers, streamed=reply, decision=reply.decision)
+        with reply.held:
+            return Page(200, write_json(reply.completion), headers=headers, decision=reply.decision)
+
+    async def _models(self, exchange: Exchange) -> Page:
+        return _json({"object": "list", "data": [self._model]})
+
+    async def _one_model(self, exchange: Exchange) -> Page:
+        if exchange.path != f"{MODELS}/{self._serving.name}":
+            raise Refusal(404, f"there is no such model here; {MODELS} lists the one", "model_not_found")
+        return _json(self._model)
+
+    async def _health(self, exchange: Exchange) -> Page:
+        return _json({"status": "ok", "policy": self._gateway.policy.id})
+
+    async def _metrics(self, exchange: Exchange) -> Page:
+        return Page(200, self._gateway.meters.page(), PROMETHEUS)
 
 
-def _log(request: Request, status: int, seconds: float) -> None:
-    decision = request.state.decision
-    said = "" if decision is None else f" {decision.outcome} ({decision.cause})"
-    log.info("%d%s %.0f ms %s", status, said, 1000 * seconds, request.state.id)
+def _json(content: dict[str, Any]) -> Page:
+    return Page(200, write_json(content))
 
 
-def _admit(request: Request, token: str | None) -> None:
-    given = request.headers.get("authorization", "").encode()
-    if token is not None and not hmac.compare_digest(given, f"Bearer {token}".encode()):
-        raise Refusal(
-            401, "the bearer token is missing or wrong; set the client's API key", "invalid_api_key"
-        )
-
-
-async def _body(request: Request, largest: int) -> bytes:
-    """What the client sends, refused as soon as it is known to be too much."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise Refusal(415, "send the body as content-type application/json", "unsupported_media_type")
-    too_large = Refusal(413, f"the body has more than {largest} bytes; send less", "too_large")
-    length = request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > largest:
-        raise too_large
-    parts, received = [], 0
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for part in request.stream():
-                received += len(part)
-                if received > largest:
-                    raise too_large
-                parts.append(part)
-    except TimeoutError:
-        raise Refusal(408, "the body did not come in time; send it again", "timeout") from None
-    return b"".join(parts)
-
-
-async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
-    """The result of `work`, which is given up when the client goes away: nobody would read it."""
-    asked = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(request.receive())
-    try:
-        await asyncio.wait({asked, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if not asked.done():
-            raise ClientDisconnect
-        return asked.result()
-    finally:
-        for task in (asked, gone):
-            task.cancel()
-
-
-async def _no_such_page(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    message, code = "there is no such page here; the API is /v1/chat/completions and /v1/models", "not_found"
-    if error.status_code == 405:
-        message, code = "this page has another method; use that in the allow header", "method_not_allowed"
-    return JSONResponse(
-        Refusal(error.status_code, message, code).body(), error.status_code, headers=error.headers
-    )
+async def _send(exchange: Exchange, page: Page) -> None:
+    headers = {"content-type": page.kind, **page.headers, "x-request-id": exchange.id}
+    if page.streamed is None:
+        await exchange.reply(page.status, page.content, headers)
+        return
+    assert page.streamed.chunks is not None
+    with page.streamed.held:
+        try:
+            await exchange.stream(page.streamed.chunks, headers)
+        except ClientGone:
+            log.info("client gone before the end of a stream")
+        except Exception as error:
+            log.error("unexpected %s in a stream, request %s", type(error).__name__, exchange.id)

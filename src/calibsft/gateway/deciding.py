@@ -4,16 +4,18 @@ A response counts as confident only if it is well formed: the same strict parser
 cannot be read. Does not talk to anyone.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-import numpy as np
-
 from calibsft.decisions.policy import ABSTAIN, Policy
-from calibsft.decisions.selective import NOT_CONFIDENT, hundredths
+from calibsft.decisions.selective import LAST_THRESHOLD, NOT_CONFIDENT
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse
+
+# What the text of each threshold denotes.
+_CONFIDENCES = [threshold / LAST_THRESHOLD for threshold in range(LAST_THRESHOLD + 1)]
 
 
 class Outcome(StrEnum):
@@ -46,7 +48,7 @@ class Reading:
         """The highest threshold that the confidence reaches, as in calibration."""
         if self.confidence is None:
             return NOT_CONFIDENT
-        return int(hundredths(np.array([self.confidence]))[0])
+        return bisect_right(_CONFIDENCES, self.confidence) - 1
 
 
 @dataclass(frozen=True, slots=True)

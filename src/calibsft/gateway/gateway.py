@@ -7,7 +7,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ class Reply:
     decision: Decision
     completion: dict[str, Any] | None
     chunks: AsyncIterator[bytes] | None
-    held: AsyncExitStack
+    held: ExitStack
 
 
 class Gateway:
@@ -62,23 +62,27 @@ class Gateway:
         self.policy, self.meters = policy, meters
         self._id, self._format = policy.id, get_format(policy.format)
         self._local, self._strong = local, strong
-        self._places, self._queue, self._waiting = asyncio.Semaphore(concurrency), queue, 0
+        self._places, self._queue = asyncio.Semaphore(concurrency), queue
+        self._waiting = self._under_way = 0
+        meters.waiting.set_function(lambda: self._waiting)
+        meters.in_flight.set_function(lambda: self._under_way)
         self._drift = Drift.of(policy)
 
-    async def close(self) -> None:
+    def close(self) -> None:
         for upstream in (self._local, self._strong):
             if upstream is not None:
-                await upstream.close()
+                upstream.close()
 
     async def reply(self, request: ChatRequest, request_id: str) -> Reply:
         """Decide about a question and get its answer from whoever gives it."""
-        async with AsyncExitStack() as held:
-            await held.enter_async_context(self._place())
+        await self._take_place()
+        with ExitStack() as held:
+            held.callback(self._free_place)
             reply = await self._decided(request, request_id, held)
             self.meters.decisions.labels(reply.decision.outcome, reply.decision.cause).inc()
             return Reply(reply.decision, reply.completion, reply.chunks, held.pop_all())
 
-    async def _decided(self, request: ChatRequest, request_id: str, held: AsyncExitStack) -> Reply:
+    async def _decided(self, request: ChatRequest, request_id: str, held: ExitStack) -> Reply:
         try:
             local = await self._ask_local(request)
         except UpstreamFailure:
@@ -101,13 +105,13 @@ class Gateway:
         self._count_tokens(self._local.name, completion.get("usage"))
         return completion
 
-    async def _deferred(self, request: ChatRequest, decision: Decision, held: AsyncExitStack) -> Reply:
+    async def _deferred(self, request: ChatRequest, decision: Decision, held: ExitStack) -> Reply:
         strong = self._strong
         assert strong is not None
         with self._timed(strong):
             body = request.for_strong(await strong.model())
             if request.stream:
-                events = await held.enter_async_context(strong.stream(body))
+                events = await strong.stream(body, held)
                 return Reply(decision, None, self._passed_on(events, decision), held)
             completion = await strong.complete(body)
         self._count_tokens(strong.name, completion.get("usage"))
@@ -125,22 +129,19 @@ class Gateway:
             self._failed("strong", failure)
             yield event(failure.body())
 
-    @asynccontextmanager
-    async def _place(self) -> AsyncIterator[None]:
+    async def _take_place(self) -> None:
         if self._places.locked() and self._waiting >= self._queue:
             raise Refusal(429, "too many requests are waiting; try again later", "busy", {"retry-after": "1"})
         self._waiting += 1
-        self.meters.waiting.set(self._waiting)
         try:
             await self._places.acquire()
         finally:
             self._waiting -= 1
-            self.meters.waiting.set(self._waiting)
-        with self.meters.in_flight.track_inprogress():
-            try:
-                yield
-            finally:
-                self._places.release()
+        self._under_way += 1
+
+    def _free_place(self) -> None:
+        self._under_way -= 1
+        self._places.release()
 
     @contextmanager
     def _timed(self, upstream: Upstream) -> Iterator[None]:

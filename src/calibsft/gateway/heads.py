@@ -1,7 +1,7 @@
 """How long the request line and the headers of a client may be.
 
 uvicorn reads them at any length, in time that grows with the square of it: a hundred megabytes stop every other request for
-a minute. Its parser in plain Python has a limit of its own.
+a minute.
 """
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol

@@ -1,14 +1,12 @@
 """Start a gateway: check the settings, take the port, serve until told to stop."""
 
-import asyncio
+import gc
 import logging
 import os
 import socket
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from ipaddress import ip_address
-from typing import Literal
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -16,8 +14,9 @@ import uvicorn
 from calibsft.decisions.policy import Policy
 from calibsft.endpoint import COMMON_KEY, key_from
 from calibsft.errors import InputError
-from calibsft.gateway.app import Serving, build_app
+from calibsft.gateway.app import App, Serving
 from calibsft.gateway.gateway import Gateway
+from calibsft.gateway.heads import BoundedHeads
 from calibsft.gateway.meters import Meters
 from calibsft.gateway.upstream import Upstream
 from calibsft.progress import say
@@ -68,7 +67,7 @@ def serve(
     name : under which clients know the model; default: the policy's own name of it.
     port : 0 takes a free one.
     """
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    _log_to_stderr()
     meters = Meters()
     gateway = Gateway(
         policy,
@@ -80,10 +79,11 @@ def serve(
     )
     serving = Serving(name or policy.model or DEFAULT_NAME, _token(host), limits.largest_body)
     config = uvicorn.Config(
-        build_app(gateway, serving),
-        http=_reading(),
+        App(gateway, serving),
+        http=BoundedHeads,
         log_config=None,
         access_log=False,
+        proxy_headers=False,
         server_header=False,
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
@@ -91,8 +91,16 @@ def serve(
     with _taken(host, port) as taken:
         address = f"[{host}]" if ":" in host else host
         say(f"policy {policy.id}, model '{serving.name}': http://{address}:{taken.getsockname()[1]}/v1")
+        gc.freeze()  # what is loaded by now stays, and need not be looked through again and again
         with suppress(KeyboardInterrupt):  # the ordinary way to end it
             uvicorn.Server(config).run(sockets=[taken])
+
+
+def _log_to_stderr() -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    # Where a line was logged and by which process is not told, and need not be found out for every request.
+    logging._srcfile = None
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 
 
 def _strong(policy: Policy, strong: Served | None, limits: Limits, meters: Meters) -> Upstream | None:
@@ -147,15 +155,6 @@ def _is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _reading() -> "type[asyncio.Protocol] | Literal['h11']":
-    """Requests are read by the faster parser where it is installed."""
-    if find_spec("httptools") is None:
-        return "h11"
-    from calibsft.gateway.heads import BoundedHeads
-
-    return BoundedHeads
 
 
 def _taken(host: str, port: int) -> socket.socket:

@@ -15,7 +15,7 @@ DEEPEST = 100
 def read_json(text: str | bytes) -> Any:
     """What a text holds; a ValueError if that is not JSON, or nested too deeply."""
     try:
-        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+        value = _DECODER.decode(text if isinstance(text, str) else text.decode("utf-8", "surrogatepass"))
     except RecursionError:
         raise ValueError("nested too deeply") from None
     level = [value]
@@ -28,8 +28,7 @@ def read_json(text: str | bytes) -> Any:
 
 def write_json(value: Any) -> bytes:
     """`value` in UTF-8; half a character, which has no place there, stays escaped."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.encode("utf-8", "backslashreplace")
+    return _ENCODER.encode(value).encode("utf-8", "backslashreplace")
 
 
 def _inside(value: Any) -> Any:
@@ -47,3 +46,8 @@ def _finite(text: str) -> float:
 
 def _no_number(name: str) -> None:
     raise ValueError(name)  # NaN and Infinity
+
+
+# Made once: making them takes longer than reading or writing a request.
+_DECODER = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -7,26 +7,22 @@ failure repeats it, nor what a server says when it refuses it.
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack
 from itertools import count
 from random import random
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
-
-import aiohttp
 
 from calibsft.endpoint import NO_KEY, quoted
+from calibsft.gateway.client import Broken, Client
+from calibsft.gateway.client import Reply as Received
 from calibsft.gateway.failures import UpstreamFailure
 from calibsft.gateway.replies import DONE, ends_text, error_in, is_error, json_of, text_of
+from calibsft.gateway.strict_json import write_json
 
 BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 # The request itself is at fault, whoever asks it.
 REFUSED = frozenset({400, 413, 415, 422})
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0
-CONNECT_SECONDS = 10.0
-# Less than the five seconds after which many servers close an idle connection, be it on a request that is just coming.
-IDLE_SECONDS = 3.0
 LARGEST_REPLY = 16 << 20
 
 T = TypeVar("T")
@@ -64,17 +60,12 @@ class Upstream:
         on_retry: Callable[[str], None] = lambda name: None,
     ) -> None:
         self.name = name
-        self._url, self._model, self._key = url.rstrip("/"), model, key
+        self._model, self._key = model, key
         self._timeout, self._retries, self._on_retry = timeout, retries, on_retry
-        connect = min(timeout, CONNECT_SECONDS)
-        self._whole_limit = aiohttp.ClientTimeout(total=timeout, sock_connect=connect)
-        # A stream may take as long as it likes from its beginning to its end.
-        self._piece_limit = aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=timeout)
-        self._session: aiohttp.ClientSession | None = None
+        self._client = Client(url.rstrip("/"), {"authorization": f"Bearer {key}"} if key != NO_KEY else {})
 
-    async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+    def close(self) -> None:
+        self._client.close()
 
     async def model(self) -> str:
         """The name under which the server knows its model."""
@@ -84,26 +75,25 @@ class Upstream:
 
     async def complete(self, body: dict[str, Any]) -> dict[str, Any]:
         """A whole completion, whose first choice has a text."""
-        reply = await self._retried(lambda: self._json("POST", "/chat/completions", body))
+        content = write_json(body)
+        reply = await self._retried(lambda: self._json("POST", "/chat/completions", content))
         if text_of(reply) is None:
             raise self._wrong_reply()
         return reply
 
-    @asynccontextmanager
-    async def stream(self, body: dict[str, Any]) -> AsyncIterator[AsyncIterator[str]]:
-        """The chunks of a stream, as text; retried only before it begins."""
-        response = await self._retried(lambda: self._opened("POST", "/chat/completions", body, total=False))
-        try:
-            if "text/event-stream" not in response.headers.get("content-type", ""):
-                raise self._wrong_reply()
-            yield self._chunks(response)
-        finally:
-            response.release()
+    async def stream(self, body: dict[str, Any], held: ExitStack) -> AsyncIterator[str]:
+        """The chunks of a stream, as text; retried only before it begins, and given up when `held` is closed."""
+        content = write_json(body)
+        reply = await self._retried(lambda: self._opened("POST", "/chat/completions", content))
+        held.callback(reply.close)
+        if "text/event-stream" not in reply.headers.get("content-type", ""):
+            raise self._wrong_reply()
+        return self._chunks(reply)
 
-    async def _chunks(self, response: aiohttp.ClientResponse) -> AsyncIterator[str]:
+    async def _chunks(self, reply: Received) -> AsyncIterator[str]:
         ended = False
         try:
-            async for line in self._lines(response):
+            async for line in self._lines(reply):
                 data = line.removeprefix("data:").strip()
                 if data == line.strip() or not data:
                     continue  # a comment, a name, or the line between two events
@@ -116,85 +106,67 @@ class Upstream:
                 yield data
         except TimeoutError:
             raise self._too_slow() from None
-        except aiohttp.ClientError:
+        except Broken:
             raise self._stopped() from None
         if not ended:  # some servers leave out the end mark
             raise self._stopped()
 
-    async def _lines(self, response: aiohttp.ClientResponse) -> AsyncIterator[str]:
-        """The lines as they come, however they end; there may be any number of them."""
+    async def _lines(self, reply: Received) -> AsyncIterator[str]:
+        """The lines as they come, however they end; there may be any number of them, over any time."""
         rest = b""
-        async for part in response.content.iter_any():
-            *lines, rest = (rest + part).replace(b"\r", b"\n").split(b"\n")
+        async for piece in reply.pieces(patience=self._timeout):
+            *lines, rest = (rest + piece).replace(b"\r", b"\n").split(b"\n")
             for line in lines:
                 yield line.decode("utf-8", "replace")
-            self._bear(response, len(rest))
+            self._bear(len(rest))
         yield rest.decode("utf-8", "replace")
 
     async def _only_model(self) -> str:
-        listed = (await self._json("GET", "/models", None)).get("data")
+        listed = (await self._json("GET", "/models", b"")).get("data")
         match listed:
             case [{"id": str(name)}]:
                 return name
         message = f"the {self.name} model's server does not list one model; start the gateway with --{self.name}-model"
         raise UpstreamFailure(502, message, "model")
 
-    async def _json(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
-        response = await self._opened(method, path, body)
-        try:
-            reply = json_of(await self._whole(response))
-        finally:
-            response.release()
+    async def _json(self, method: str, path: str, body: bytes) -> dict[str, Any]:
+        received = await self._opened(method, path, body)
+        reply = json_of(await self._whole(received))
         if not isinstance(reply, dict):
             raise self._wrong_reply()
         return reply
 
-    async def _whole(self, response: aiohttp.ClientResponse) -> bytes:
+    async def _opened(self, method: str, path: str, body: bytes) -> Received:
+        """A reply whose status is good; its content is still to be read."""
+        reply = await self._client.ask(method, path, body)
+        if reply.status != 200:
+            raise self._refused(reply, await self._whole(reply))
+        return reply
+
+    async def _whole(self, reply: Received) -> bytes:
         content = bytearray()
-        async for part in response.content.iter_any():
-            content += part
-            self._bear(response, len(content))
+        try:
+            async for piece in reply.pieces():
+                content += piece
+                self._bear(len(content))
+        finally:
+            reply.close()
         return bytes(content)
 
-    def _bear(self, response: aiohttp.ClientResponse, size: int) -> None:
+    def _bear(self, size: int) -> None:
         """Give up a reply that fills the memory."""
         if size > LARGEST_REPLY:
-            response.close()
             raise self._wrong_reply()
-
-    async def _opened(
-        self, method: str, path: str, body: dict[str, Any] | None, total: bool = True
-    ) -> aiohttp.ClientResponse:
-        """A reply whose status is good; its content is still to be read."""
-        if self._session is None:  # a session belongs to a running loop
-            self._session = self._new_session()
-        limits = self._whole_limit if total else self._piece_limit
-        response = await self._session.request(
-            method, self._url + path, json=body, allow_redirects=False, timeout=limits
-        )
-        if response.status == 200:
-            return response
-        try:
-            content = await self._whole(response)
-        finally:
-            response.release()
-        raise self._refused(response, content)
-
-    def _new_session(self) -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(
-            headers={"authorization": f"Bearer {self._key}"} if self._key != NO_KEY else {},
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=IDLE_SECONDS),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            # Trusting the environment for all of it would look for a password file in a thread at every request.
-            proxy=_proxy_for(self._url),
-        )
 
     async def _retried(self, ask: Callable[[], Awaitable[T]]) -> T:
         for attempt in count():
             try:
-                return await ask()
-            except (aiohttp.ClientError, TimeoutError) as error:
-                failure = self._broken(error)
+                async with asyncio.timeout(self._timeout):
+                    return await ask()
+            except TimeoutError:
+                failure = self._too_slow()
+            except Broken:
+                failure = self._unreachable()
             except UpstreamFailure as found:
                 failure = found
             if attempt == self._retries or failure.pause is None:
@@ -205,9 +177,7 @@ class Upstream:
             await asyncio.sleep(max(failure.pause, grown))
         raise AssertionError("unreachable")
 
-    def _broken(self, error: Exception) -> UpstreamFailure:
-        if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ConnectionTimeoutError):
-            return self._too_slow()
+    def _unreachable(self) -> UpstreamFailure:
         return UpstreamFailure(
             502, f"the {self.name} model's server cannot be reached; try again", "unreachable", 0
         )
@@ -227,14 +197,12 @@ class Upstream:
         )
         return UpstreamFailure(502, message, "reply")
 
-    def _refused(self, response: aiohttp.ClientResponse, content: bytes) -> UpstreamFailure:
+    def _refused(self, reply: Received, content: bytes) -> UpstreamFailure:
         """The failure that a status stands for; what a server says is passed on where the request is at fault."""
-        status, who = response.status, f"the {self.name} model's server"
+        status, who = reply.status, f"the {self.name} model's server"
         if status in BUSY:
             message = f"{who} is busy or fails ({status}); try again"
-            return UpstreamFailure(
-                503 if status in (429, 503) else 502, message, "busy", _asked_pause(response)
-            )
+            return UpstreamFailure(503 if status in (429, 503) else 502, message, "busy", _asked_pause(reply))
         if status in REFUSED:
             said = quoted(error_in(json_of(content)), self._key)
             return UpstreamFailure(400, f"{who} refuses the request ({status}{said}); change it", "refused")
@@ -243,13 +211,7 @@ class Upstream:
         return UpstreamFailure(502, f"{who} answers {status}; correct --{self.name} or its model", "reply")
 
 
-def _proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for this server."""
-    parts = urlsplit(url)
-    return None if proxy_bypass(parts.hostname or "") else getproxies().get(parts.scheme)
-
-
-def _asked_pause(response: aiohttp.ClientResponse) -> float:
+def _asked_pause(reply: Received) -> float:
     """The seconds for which a server asks, as far as that is bearable."""
-    asked = response.headers.get("retry-after", "")
+    asked = reply.headers.get("retry-after", "")
     return min(float(asked), LONGEST_PAUSE) if asked.isascii() and asked.isdigit() else 0.0
