@@ -1,11 +1,12 @@
 """What the gateway costs: latency and throughput of `calibsft serve` against calling the local server directly, in one run.
 
     python bench/gateway.py [--model DIR] [--requests 2000] [--blocks 6]
+    python bench/gateway.py --local http://localhost:8001/v1 --local-model NAME --requests 192 --turn 64 --blocks 3
 
-Starts a real server (`transformers serve`, greedy) with a playground checkpoint, and a gateway whose policy answers everything
-locally. Both are sent the same questions by the same client, a light one, over connections that stay open; directly goes
+Starts a real server (`transformers serve`, greedy) with a playground checkpoint, or takes a running one, and a gateway whose
+policy answers everything locally. Both are sent the same questions by the same client, a light one, over connections that stay open; directly goes
 the very body that the gateway sends, system prompt and all. At one request in flight the two ways take turns question by question, at
---in-flight after every 250 requests, and which one begins changes every time. Answers are compared. The server's own
+--in-flight after every --turn requests, and which one begins changes every time. Answers are compared. The server's own
 rate varies by a fifth from turn to turn, so only many turns say something; run it on an idle machine.
 """
 
@@ -16,7 +17,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
@@ -33,14 +35,12 @@ from calibsft.playground.world import OPERANDS, multiply
 from calibsft.responses.formats import get_format
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from chat_servers import ChatServer, chat_server
+from chat_servers import chat_server
 from gateway_process import Running, gateway, policy_file
 
 ROOT = Path(__file__).parents[1]
 DEFAULT_MODEL = ROOT / "runs/tiny-seed0/calibsft-rlcr/model"
 MAX_TOKENS = 32
-# Requests after which the other way has its turn: a machine's speed changes within seconds.
-SLICE = 250
 SEED = 32
 DIRECT, GATEWAY = "direct", "gateway"
 
@@ -65,9 +65,19 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=2000, help="of a block each way, at --in-flight")
     parser.add_argument("--alone", type=int, default=100, help="the same for one in flight")
     parser.add_argument("--in-flight", type=int, default=32)
+    # A machine's speed changes within seconds.
+    parser.add_argument(
+        "--turn", type=int, default=250, help="requests after which the other way has its turn"
+    )
     parser.add_argument("--blocks", type=int, default=6)
+    parser.add_argument("--local", help="URL of a running server to measure with, instead of starting one")
+    parser.add_argument("--local-model", help="the model's name there")
     options = parser.parse_args()
-    if not (options.model / "config.json").is_file():
+    if (options.local is None) != (options.local_model is None):
+        parser.error("--local and --local-model go together; name both")
+    if options.blocks * options.requests < 2 * options.turn:
+        parser.error("one turn says nothing; ask for more --requests or --blocks, or a shorter --turn")
+    if options.local is None and not (options.model / "config.json").is_file():
         parser.error(
             f"{options.model}: no checkpoint; run `calibsft run tiny` first, or name one with --model"
         )
@@ -75,12 +85,22 @@ def main() -> None:
         folder = Path(name)
         policy = policy_file(folder, otherwise="abstain", threshold=0, model="local")
         with (
-            chat_server(options.model, folder, "local") as server,
-            gateway(policy, server.url, local_model=server.model) as running,
+            served(options, folder) as (url, model),
+            gateway(policy, url, local_model=model) as running,
         ):
             questions = drawn(options.requests)
-            ways = both_ways(server, running, policy, questions)
+            ways = both_ways(url, model, running, policy, questions)
             uvloop.run(measure(ways, running, questions, options))
+
+
+@contextmanager
+def served(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, str]]:
+    """The URL and the model of the local server."""
+    if options.local is not None:
+        yield options.local, options.local_model
+        return
+    with chat_server(options.model, folder, "local") as server:
+        yield server.url, server.model
 
 
 def drawn(count: int) -> list[str]:
@@ -88,7 +108,7 @@ def drawn(count: int) -> list[str]:
     return Random(SEED).sample(every, count)
 
 
-def both_ways(server: ChatServer, running: Running, policy: Path, questions: Sequence[str]) -> Ways:
+def both_ways(url: str, model: str, running: Running, policy: Path, questions: Sequence[str]) -> Ways:
     to_gateway = {
         question: {
             "model": running.model,
@@ -100,15 +120,17 @@ def both_ways(server: ChatServer, running: Running, policy: Path, questions: Seq
     held = read_policy(policy)
     to_server = {
         question: read_request(json.dumps(body).encode(), running.model).for_local(
-            server.model, get_format(held.format), held
+            model, get_format(held.format), held
         )
         for question, body in to_gateway.items()
     }
     return {
         name: Way(
-            name, Client(url, {}), {question: json.dumps(body).encode() for question, body in bodies.items()}
+            name,
+            Client(address, {}),
+            {question: json.dumps(body).encode() for question, body in bodies.items()},
         )
-        for name, url, bodies in ((DIRECT, server.url, to_server), (GATEWAY, running.url, to_gateway))
+        for name, address, bodies in ((DIRECT, url, to_server), (GATEWAY, running.url, to_gateway))
     }
 
 
@@ -145,7 +167,7 @@ async def show_throughput(
 ) -> None:
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     used, withheld, different = 0.0, 0, 0
-    for turn, slice_ in enumerate(options.blocks * cut(questions, SLICE)):
+    for turn, slice_ in enumerate(options.blocks * cut(questions, options.turn)):
         answers: dict[str, list[str | None]] = {}
         for name in in_turn(turn):
             before, began = processor_seconds(running), time.perf_counter()

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+from calibsft.decisions.selective import hundredths
 from calibsft.gateway.deciding import Cause, Decision, Outcome, Reading, decide, read_response
 from calibsft.gateway.replies import finished, text_of
 from calibsft.responses.formats import FORMATS
@@ -45,6 +47,13 @@ def test_a_confidence_is_answered_from_exactly_its_own_threshold_on(
     if reached < 100:
         above = decided(confident(stated), format=name, threshold=reached + 1)
         assert (above.outcome, above.cause) == (Outcome.DEFERRED, Cause.NOT_CONFIDENT)
+
+
+def test_a_confidence_reaches_the_same_threshold_as_in_calibration() -> None:
+    edges = np.arange(101) / 100
+    stated = np.concatenate([edges, np.nextafter(edges, -1), np.nextafter(edges, 2), np.linspace(0, 1, 7919)])
+    stated = stated[(stated >= 0) & (stated <= 1)]
+    assert [Reading(confidence=value).reached for value in stated.tolist()] == hundredths(stated).tolist()
 
 
 def test_threshold_0_answers_all_that_is_well_formed_and_nothing_else() -> None:
