@@ -107,6 +107,8 @@ BAD_URLS = [
     "ftp://me:canary@host/v1",
     "http://me:canary@/v1",
     "http://me:ca/nary@host/v1",
+    "http://a..b/v1",
+    f"http://{'x' * 80}.com/v1",
 ]
 
 

@@ -133,7 +133,8 @@ def _names_server(url: str) -> bool:
     try:
         parts = urlsplit(url)
         right_port = parts.port != 0
-    except ValueError:  # a port or an address that is none
+        (parts.hostname or "").encode("idna")
+    except ValueError:  # a port, an address or a name that is none
         return False
     plain = not (parts.query or parts.fragment)
     return parts.scheme in ("http", "https") and bool(parts.hostname) and right_port and plain
