@@ -4,10 +4,11 @@
     python bench/gateway.py --local http://localhost:8001/v1 --local-model NAME --requests 192 --turn 64 --blocks 3
 
 Starts a real server (`transformers serve`, greedy) with a playground checkpoint, or takes a running one, and a gateway whose
-policy answers everything locally. Both are sent the same questions by the same client, a light one, over connections that stay open; directly goes
-the very body that the gateway sends, system prompt and all. At one request in flight the two ways take turns question by question, at
---in-flight after every --turn requests, and which one begins changes every time. Answers are compared. The server's own
-rate varies by a fifth from turn to turn, so only many turns say something; run it on an idle machine.
+policy answers everything locally. Both are sent the same questions by the same client, a light one, over connections that
+stay open; directly goes the very body that the gateway sends, system prompt and all. At one request in flight the two ways
+take turns question by question, at --in-flight after every --turn requests, and which one begins changes every time. Answers
+are compared. The server's own rate varies by a fifth from turn to turn, so only many turns say something; run it on an idle
+machine.
 """
 
 import argparse

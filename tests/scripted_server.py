@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
+
 HOST = "127.0.0.1"
 PATIENCE = 60.0
 EVENTS = "text/event-stream"
@@ -153,6 +155,19 @@ def scripted_server(answer: Answer | None = None, model: str = "scripted") -> It
     with _running(Handler) as port:
         script.url = f"http://{HOST}:{port}/v1"
         yield script
+
+
+@pytest.fixture(scope="module")
+def local_server() -> Iterator[Scripted]:
+    """For all tests of a file, which `reset` it."""
+    with scripted_server() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def strong_server() -> Iterator[Scripted]:
+    with scripted_server(model="strong-model") as found:
+        yield found
 
 
 @contextmanager

@@ -51,18 +51,6 @@ OWN_HEADERS = {"date", "content-length", "content-type", "x-request-id", "connec
 
 
 @pytest.fixture(scope="module")
-def local_server() -> Iterator[Scripted]:
-    with scripted_server() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def strong_server() -> Iterator[Scripted]:
-    with scripted_server() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def running(
     tmp_path_factory: pytest.TempPathFactory, local_server: Scripted, strong_server: Scripted
 ) -> Iterator[Running]:

@@ -36,7 +36,6 @@ from scripted_server import (
     fails,
     one_after_another,
     says,
-    scripted_server,
     sends,
     streams,
 )
@@ -52,18 +51,6 @@ FIELDS = {"decision", "reason", "confidence", "threshold", "policy"}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("gateway")
-
-
-@pytest.fixture(scope="module")
-def local_server() -> Iterator[Scripted]:
-    with scripted_server() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def strong_server() -> Iterator[Scripted]:
-    with scripted_server(model="strong-model") as found:
-        yield found
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """HTTP/1.1 to one server over connections that stay open: what the gateway needs of a client, and no more.
 
-A general client takes more processor time for a request than all the rest of the gateway. A connection carries one
-request at a time, and another one only if the reply before was read to its end and nothing followed it: no reply can be
+Every request passes through here, and a general client would take several times the processor time. A connection carries
+one request at a time, and another one only if the reply before was read to its end and nothing followed it: no reply can be
 taken for another's. Redirects, cookies and compression are not asked for and not understood.
 """
 
