@@ -748,3 +748,8 @@ def test_a_socket_that_is_not_closed_is_used_again(abstaining: Running, local: S
                 assert select.select([one], [], [], PATIENCE)[0]
                 received += one.recv(1 << 16)
             assert received.startswith(b"HTTP/1.1 200 OK")
+
+
+def test_a_page_can_be_asked_for_its_head_alone(deferring: Running) -> None:
+    response = page(deferring, "/healthz", "HEAD")
+    assert response.status_code == 200 and not response.content
