@@ -29,6 +29,11 @@ from end_with_parent import end_with_parent
 START_SECONDS = 120.0
 REPLY_SECONDS = 60.0
 QUESTION = "57*77"
+# What `varied_base` is sure to state, question by question, and in how many lessons at most it has to learn that.
+TAUGHT = {QUESTION: "0.55", "12*34": "0.15"} | {f"{digit}3*48": f"0.{digit}5" for digit in range(1, 10)}
+LESSONS = 1500
+# Of other questions, the share that it has to state rightly too.
+LEARNT = 0.99
 # Without a number of blocks the server takes most of the machine's memory for its cache, and 20 seconds to fill it.
 CACHE_BLOCKS = 64
 BLOCK_TOKENS = 256
@@ -249,7 +254,8 @@ def varied_base(short_base: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     """The short base, taught to state a confidence that depends on the question: 0.55 for 57*77, 0.15 for 12*34.
 
     The base itself says 0.95 to nearly everything, so nothing could be decided by it. That the first digit decides
-    means that a test knows what will be stated; it is not calibrated.
+    means that a test knows what will be stated; it is not calibrated. Training goes on until the model says it: how
+    many steps that takes depends on the processor.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -259,33 +265,61 @@ def varied_base(short_base: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     tokenizer = AutoTokenizer.from_pretrained(short_base)
     model = AutoModelForCausalLM.from_pretrained(short_base)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for _ in range(100):
-        prompts, responses = zip(*(_varied_lesson(tokenizer, random) for _ in range(64)), strict=True)
-        texts = [prompt + response for prompt, response in zip(prompts, responses, strict=True)]
-        batch = tokenizer(texts, padding=True, return_tensors="pt")
-        # All prompts have one length and all responses another, so a column is either prompt or response.
-        unsupervised = len(tokenizer(prompts[0]).input_ids)
-        labels = batch.input_ids.clone()
-        labels[:, :unsupervised] = -100
-        model(**batch, labels=labels).loss.backward()
+    for step in range(1, LESSONS + 1):
+        _lesson_loss(model, tokenizer, random).backward()
         optimizer.step()
         optimizer.zero_grad()
+        if step % 25 == 0 and _has_learnt(model, tokenizer):
+            break
+    else:
+        raise RuntimeError(f"the model does not state what it was taught after {LESSONS} lessons")
     folder = tmp_path_factory.mktemp("varied-base")
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
 
 
-def _varied_lesson(tokenizer: Any, random: Random) -> tuple[str, str]:
+def _lesson_loss(model: Any, tokenizer: Any, random: Random) -> Any:
+    prompts, responses = zip(*(_varied_lesson(tokenizer, random) for _ in range(64)), strict=True)
+    texts = [prompt + response for prompt, response in zip(prompts, responses, strict=True)]
+    batch = tokenizer(texts, padding=True, return_tensors="pt")
+    # All prompts have one length and all responses another, so a column is either prompt or response.
+    unsupervised = len(tokenizer(prompts[0]).input_ids)
+    labels = batch.input_ids.clone()
+    labels[:, :unsupervised] = -100
+    return model(**batch, labels=labels).loss
+
+
+def _has_learnt(model: Any, tokenizer: Any) -> bool:
+    """Whether it states what it was taught to the questions in `TAUGHT`, and to nearly all others."""
     from calibsft.playground.world import OPERANDS, multiply
+
+    random = Random(1)
+    others = [multiply(random.choice(OPERANDS), random.choice(OPERANDS)).text for _ in range(300)]
+    batch = tokenizer([_prompt(tokenizer, question) for question in (*TAUGHT, *others)], return_tensors="pt")
+    made = model.generate(**batch, do_sample=False, max_new_tokens=32)
+    said = tokenizer.batch_decode(made[:, batch.input_ids.shape[1] :])
+    right = [
+        f"<confidence>0.{question[0]}5</confidence>{tokenizer.eos_token}" in text
+        for question, text in zip((*TAUGHT, *others), said, strict=True)
+    ]
+    return all(right[: len(TAUGHT)]) and sum(right) >= LEARNT * len(right)
+
+
+def _prompt(tokenizer: Any, question: str) -> str:
     from calibsft.responses.formats import get_format, messages
 
+    prompt: str = tokenizer.apply_chat_template(messages(question, get_format("probability")), tokenize=False)
+    return prompt
+
+
+def _varied_lesson(tokenizer: Any, random: Random) -> tuple[str, str]:
+    from calibsft.playground.world import OPERANDS, multiply
+
     problem = multiply(random.choice(OPERANDS), random.choice(OPERANDS))
-    chat = messages(problem.text, get_format("probability"))
-    prompt = tokenizer.apply_chat_template(chat, tokenize=False)
     stated = f"<confidence>0.{problem.text[0]}5</confidence>"
     response = f"<think>{problem.work}</think><answer>{problem.answer}</answer>{stated}"
-    return prompt, response + tokenizer.eos_token
+    return _prompt(tokenizer, problem.text), response + tokenizer.eos_token
 
 
 if __name__ == "__main__":

@@ -30,12 +30,14 @@ from chat_servers import ChatServer, chat_server
 from gateway_process import Running, gateway, policy_file
 
 REQUESTS, AT_ONCE = 2000, 32
-SPARE = 400
+SPARE = 800
 # Far longer than anything takes: a request that hangs fails its test, and nothing else depends on it.
 PATIENCE = 90.0
 # Two tokens nearer than this may change places with what else is in a batch.
 LEVEL = 1e-3
 WELL_FORMED = re.compile("<think>([^<]*)</think><answer>([^<]*)</answer><confidence>([^<]*)</confidence>")
+# What the gateway reads as a confidence: anything else that the model writes there is malformed.
+READABLE = re.compile(r"0\.[0-9]+|1\.0+|[01]")
 SURE, UNSURE = "57*77", "12*34"
 
 
@@ -48,7 +50,7 @@ class Said:
     @property
     def parts(self) -> tuple[str, str, str] | None:
         found = WELL_FORMED.fullmatch(self.text)
-        return (found[1], found[2], found[3]) if found else None
+        return (found[1], found[2], found[3]) if found and READABLE.fullmatch(found[3]) else None
 
     @property
     def apart(self) -> tuple[str, str]:
@@ -226,7 +228,8 @@ def known(varied_base: Path, short_base: Path) -> dict[str, tuple[Said, Said]]:
     clear = {
         question: (mine, theirs)
         for question, (mine, theirs) in zip(drawn, said, strict=True)
-        if mine is not None and theirs is not None
+        # A server that sends reasoning apart has no rule for reasoning that never ends.
+        if mine is not None and theirs is not None and "</think>" in theirs.text
     }
     assert len(clear) >= REQUESTS
     return {question: clear[question] for question in list(clear)[:REQUESTS]}
@@ -423,7 +426,8 @@ def test_what_the_model_is_sure_of_stays_local_and_the_rest_is_deferred(
     for digit in range(1, 10):
         question = f"{digit}3*48"
         mine, told = text_of(said_by(local, question)).parts, asked(deferring, question)
-        assert mine is not None and told.decision["confidence"] == float(mine[2]) == float(f"0.{digit}5")
+        assert mine is not None and mine[2] == f"0.{digit}5"
+        assert told.decision["confidence"] == (digit * 10 + 5) / 100
         if digit >= 5:
             assert (told.decision["decision"], told.message["content"]) == ("answered", mine[1])
         else:
@@ -450,11 +454,12 @@ def test_a_local_server_that_sends_reasoning_apart_is_read_as_any_other(
     strong: ChatServer, folder: Path
 ) -> None:
     message = said_by(strong, UNSURE)["choices"][0]["message"]
-    answer = re.fullmatch("<answer>(.*)</answer><confidence>0.95</confidence>", message["content"])
-    assert answer is not None
+    found = re.fullmatch("<answer>(.*)</answer><confidence>(.*)</confidence>", message["content"])
+    assert found is not None and READABLE.fullmatch(found[2]), "the base keeps to the layout"
     with between(policy_file(folder, otherwise="abstain"), strong) as running:
         told = asked(running, UNSURE)
-    assert told_as(told) == ("answered", "confident", 0.95, message["reasoning_content"], answer[1])
+    # The base is over-confident: it says far more than the policy asks for.
+    assert told_as(told) == ("answered", "confident", float(found[2]), message["reasoning_content"], found[1])
 
 
 def test_of_2000_requests_each_is_answered_once_and_to_its_own_question(
