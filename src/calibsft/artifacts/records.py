@@ -1,0 +1,59 @@
+"""What a stage wrote down when it began - its settings and inputs - and how they differ from those of today."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from calibsft.artifacts.names import SETTINGS
+from calibsft.errors import InputError
+from calibsft.schema import SCHEMA_VERSION
+
+
+def read_record(folder: Path) -> dict[str, Any] | None:
+    """What an earlier run wrote down about a stage's folder, None when there was none."""
+    path = folder / SETTINGS
+    if not path.is_file():
+        return None
+    try:
+        old = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        old = None
+    if not (isinstance(old, dict) and {"stage", "settings", "inputs"} <= old.keys()):
+        raise InputError(
+            f"{path}: not a settings file of calibsft, or damaged; remove {folder} or choose another --out"
+        )
+    return old
+
+
+def recorded_settings(folder: Path) -> dict[str, Any]:
+    """The settings that shaped a stage, as it wrote them down."""
+    settings: dict[str, Any] = yaml.safe_load((folder / SETTINGS).read_text(encoding="utf-8"))["settings"]
+    return settings
+
+
+def changed(old: Mapping[str, Any], settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str | None:
+    """The first difference between a record and the settings and inputs of today, or None."""
+    if old.get("schema_version") != SCHEMA_VERSION:
+        return f"it has schema version {old.get('schema_version')}, this program writes {SCHEMA_VERSION}"
+    before, now = flatten(old["settings"]), flatten(json.loads(json.dumps(settings)))
+    for key in sorted(before.keys() | now.keys()):
+        if before.get(key) != now.get(key):
+            return f"{key} was {before.get(key)!r} and is now {now.get(key)!r}"
+    for name in sorted(inputs.keys() | old["inputs"].keys()):
+        if old["inputs"].get(name) != inputs.get(name):
+            return f"its input '{name}' has changed"
+    return None
+
+
+def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as dotted keys."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

@@ -1,0 +1,184 @@
+"""One stage's folder: begun, resumed, refused or skipped, and finished with its manifest."""
+
+import hashlib
+import json
+import platform
+import resource
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from calibsft import __version__
+from calibsft.artifacts.hashing import file_hash
+from calibsft.artifacts.manifests import read_manifest
+from calibsft.artifacts.names import CARD, JOURNAL, JUDGE_CACHE, MANIFEST, SETTINGS
+from calibsft.artifacts.records import changed, read_record
+from calibsft.artifacts.writing import TEMPORARY, write_json, write_text
+from calibsft.errors import InputError
+from calibsft.progress import FIRST_PROCESS, clock, say
+from calibsft.schema import SCHEMA_VERSION
+
+
+@dataclass(slots=True)
+class StageFolder:
+    """One stage's folder.
+
+    Attributes
+    ----------
+    settings
+        Everything that shapes the stage's result, as plain data.
+    inputs
+        Content hashes of what it reads, by name.
+    """
+
+    path: Path
+    stage: str
+    settings: dict[str, Any]
+    inputs: dict[str, str] = field(default_factory=dict)
+    _began: float = field(default_factory=time.monotonic)
+    _resumed: bool = False
+
+    @property
+    def complete(self) -> bool:
+        return (self.path / MANIFEST).is_file()
+
+    def begin(self) -> None:
+        """Take up the folder: new, or as an earlier run with the same settings left it."""
+        self.check_unchanged()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{self.path}: cannot be made a folder ({error.strerror}); choose another one with --out"
+            ) from error
+        for leftover in list(self.path.rglob(f"*{TEMPORARY}")):
+            _remove(leftover)
+        self._resumed = self._has_work()
+        write_text(self.path / SETTINGS, yaml.safe_dump(self._record(), sort_keys=False, allow_unicode=True))
+        self._began = time.monotonic()
+
+    def _record(self) -> dict[str, Any]:
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "stage": self.stage,
+            "settings": self.settings,
+            "inputs": self.inputs,
+        }
+
+    def check_unchanged(self) -> None:
+        """Refuse a folder made under other settings or from other inputs, naming the first difference."""
+        if self.path.is_dir() and not (self.path / SETTINGS).is_file() and self._has_work():
+            raise InputError(
+                f"{self.path}: the folder is not empty and not a stage of calibsft; choose another one with --out"
+            )
+        old = read_record(self.path)
+        if old is not None and old.get("stage") != self.stage:
+            raise InputError(
+                f"{self.path}: the folder holds stage '{old.get('stage')}', not '{self.stage}';"
+                " choose another one with --out"
+            )
+        difference = self.difference()
+        if difference:
+            raise InputError(
+                f"{self.path}: {difference}; choose another folder with --out, or start this stage over with --fresh"
+            )
+
+    def difference(self) -> str | None:
+        """What changed since this folder was begun, or None; a folder without any work has nothing to lose."""
+        old = read_record(self.path)
+        if old is None or not self._has_work():
+            return None
+        return changed(old, self.settings, self.inputs)
+
+    def _has_work(self) -> bool:
+        """Whether there is more than the settings, or what a kill while writing them left, or empty files."""
+        return any(
+            file.is_file() and file.stat().st_size > 0 and file.name not in {SETTINGS, SETTINGS + TEMPORARY}
+            for file in self.path.rglob("*")
+        )
+
+    def perform(self, work: Callable[[Path], dict[str, Any]], fresh: bool) -> None:
+        """Let `work` fill the folder, unless an earlier run has completed it.
+
+        Parameters
+        ----------
+        work
+            Takes the folder and returns facts for the manifest.
+        fresh
+            Start over what was made under other settings or from other inputs, instead of refusing it.
+        """
+        if not FIRST_PROCESS:
+            # The first process checks the folder and writes the manifest; the others share the work.
+            if not self.complete or (fresh and self.difference()):
+                work(self.path)
+            return
+        if fresh and self.difference():
+            self.discard()
+        self.check_unchanged()
+        if self.complete:
+            self.manifest()  # refuses a folder that lost or changed a file since
+            say(f"{self.stage}: done before, skipped ({self.path})")
+            return
+        self.begin()
+        self.finish(**work(self.path))
+        say(f"{self.stage}: done in {clock(self.manifest()['wall_seconds'])}")
+
+    def discard(self) -> None:
+        """Delete the folder and everything in it, provided that it holds this stage."""
+        old = read_record(self.path)
+        if old is None or old["stage"] != self.stage:
+            return  # `check_unchanged` says what is wrong with it
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def finish(self, **facts: Any) -> None:
+        """Write the manifest: hashes of every file, and the cost and circumstances of the work."""
+        files = [f for f in sorted(self.path.rglob("*")) if self._counts(f)]
+        hashes = {str(f.relative_to(self.path)): file_hash(f) for f in files}
+        write_json(
+            self.path / MANIFEST,
+            {
+                "schema_version": SCHEMA_VERSION,
+                "stage": self.stage,
+                "calibsft": __version__,
+                "inputs": self.inputs,
+                "content_hash": hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest(),
+                "files": hashes,
+                "bytes": {str(f.relative_to(self.path)): f.stat().st_size for f in files},
+                "wall_seconds": round(time.monotonic() - self._began, 3),
+                "resumed": self._resumed,
+                "peak_memory_mb": peak_memory_mb(),
+                "python": platform.python_version(),
+                **facts,
+            },
+        )
+
+    def _counts(self, file: Path) -> bool:
+        """Data counts towards the content; settings, logs of the work and model cards do not."""
+        return (
+            file.is_file()
+            and file.name not in {SETTINGS, MANIFEST, JOURNAL, JUDGE_CACHE, CARD}
+            and "checkpoints" not in file.relative_to(self.path).parts
+        )
+
+    def manifest(self) -> dict[str, Any]:
+        return read_manifest(self.path)
+
+
+def _remove(path: Path) -> None:
+    """Delete a file or a whole folder, also one that is gone already."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def peak_memory_mb() -> float:
+    """The most memory this process has held, in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (1024**2 if sys.platform == "darwin" else 1024), 1)
