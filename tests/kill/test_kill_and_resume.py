@@ -5,43 +5,14 @@ left alone.
 """
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from calibsft.artifacts import write_parquet
-
-ENVIRONMENT = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-
-
-def calibsft(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "calibsft", *map(str, arguments)]
-
-
-def finish(command: list[str]) -> str:
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stderr
-
-
-def kill_when(command: list[str], reached: Callable[[], bool]) -> None:
-    """Start `command`, wait until it has got so far, and kill it without warning."""
-    child = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 200
-    while not reached():
-        assert child.poll() is None, "the process ended before it could be killed"
-        assert time.monotonic() < deadline, "the process never got far enough to be killed"
-        time.sleep(0.005)
-    child.send_signal(signal.SIGKILL)
-    assert child.wait() == -signal.SIGKILL
+from command_process import calibsft, finish, kill_when
 
 
 def manifest(folder: Path) -> dict[str, object]:

@@ -16,6 +16,7 @@ from calibsft.artifacts import (
     StageFolder,
     file_hash,
     flatten,
+    locked,
     read_manifest,
     shard_name,
     shards,
@@ -24,6 +25,7 @@ from calibsft.artifacts import (
     write_parquet,
     write_text,
 )
+from calibsft.artifacts.locks import LOCK
 from calibsft.errors import InputError
 
 
@@ -298,6 +300,9 @@ def test_leftovers_of_a_kill_are_removed_when_work_goes_on(tmp_path: Path) -> No
     assert names(tmp_path / "rollouts") == []
 
 
-def test_discarding_removes_the_stage(tmp_path: Path) -> None:
-    finished(tmp_path / "s").discard()
-    assert not (tmp_path / "s").exists()
+def test_discarding_removes_the_stage_but_not_its_lock(tmp_path: Path) -> None:
+    """A new lock beside a held one would let a second command in."""
+    folder = finished(tmp_path / "s")
+    with locked(folder.path):
+        folder.discard()
+        assert names(folder.path) == [LOCK]

@@ -7,6 +7,7 @@ twice; resuming under changed settings is refused by the name of the changed key
 """
 
 from calibsft.artifacts.hashing import file_hash, model_inputs
+from calibsft.artifacts.locks import locked
 from calibsft.artifacts.manifests import read_manifest
 from calibsft.artifacts.names import (
     CARD,
@@ -46,6 +47,7 @@ __all__ = [
     "StageFolder",
     "file_hash",
     "flatten",
+    "locked",
     "model_inputs",
     "peak_memory_mb",
     "read_manifest",

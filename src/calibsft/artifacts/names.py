@@ -23,3 +23,8 @@ def shard_name(index: int) -> str:
 def shards(folder: Path) -> list[Path]:
     """The data shards of a folder, in order."""
     return sorted(folder.glob("part-*.parquet"))
+
+
+def is_hidden(path: Path) -> bool:
+    """Whether a file is not data: a lock, or what file managers leave, such as `.DS_Store`."""
+    return path.name.startswith(".")

@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,11 @@ import yaml
 
 from calibsft import __version__
 from calibsft.artifacts.hashing import file_hash
+from calibsft.artifacts.locks import LOCK, locked
 from calibsft.artifacts.manifests import read_manifest
-from calibsft.artifacts.names import CARD, JOURNAL, JUDGE_CACHE, MANIFEST, SETTINGS
+from calibsft.artifacts.names import CARD, JOURNAL, JUDGE_CACHE, MANIFEST, SETTINGS, is_hidden
 from calibsft.artifacts.records import changed, read_record
-from calibsft.artifacts.writing import TEMPORARY, write_json, write_text
+from calibsft.artifacts.writing import TEMPORARY, make_folder, write_json, write_text
 from calibsft.errors import InputError
 from calibsft.progress import FIRST_PROCESS, clock, say
 from calibsft.schema import SCHEMA_VERSION
@@ -51,12 +53,7 @@ class StageFolder:
     def begin(self) -> None:
         """Take up the folder: new, or as an earlier run with the same settings left it."""
         self.check_unchanged()
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(
-                f"{self.path}: cannot be made a folder ({error.strerror}); choose another one with --out"
-            ) from error
+        make_folder(self.path)
         for leftover in list(self.path.rglob(f"*{TEMPORARY}")):
             _remove(leftover)
         self._resumed = self._has_work()
@@ -71,8 +68,17 @@ class StageFolder:
             "inputs": self.inputs,
         }
 
-    def check_unchanged(self) -> None:
+    def check_unchanged(self, settings_only: bool = False) -> None:
         """Refuse a folder made under other settings or from other inputs, naming the first difference."""
+        self._check_own()
+        difference = self.difference(settings_only)
+        if difference:
+            raise InputError(
+                f"{self.path}: {difference}; choose another folder with --out, or start this stage over with --fresh"
+            )
+
+    def _check_own(self) -> None:
+        """Refuse a folder that is not one of this stage."""
         if self.path.is_dir() and not (self.path / SETTINGS).is_file() and self._has_work():
             raise InputError(
                 f"{self.path}: the folder is not empty and not a stage of calibsft; choose another one with --out"
@@ -83,27 +89,25 @@ class StageFolder:
                 f"{self.path}: the folder holds stage '{old.get('stage')}', not '{self.stage}';"
                 " choose another one with --out"
             )
-        difference = self.difference()
-        if difference:
-            raise InputError(
-                f"{self.path}: {difference}; choose another folder with --out, or start this stage over with --fresh"
-            )
 
-    def difference(self) -> str | None:
+    def difference(self, settings_only: bool = False) -> str | None:
         """What changed since this folder was begun, or None; a folder without any work has nothing to lose."""
         old = read_record(self.path)
         if old is None or not self._has_work():
             return None
-        return changed(old, self.settings, self.inputs)
+        return changed(old, self.settings, old["inputs"] if settings_only else self.inputs)
 
     def _has_work(self) -> bool:
-        """Whether there is more than the settings, or what a kill while writing them left, or empty files."""
+        """Whether there is more than the settings, what a kill while writing them left, hidden and empty files."""
         return any(
-            file.is_file() and file.stat().st_size > 0 and file.name not in {SETTINGS, SETTINGS + TEMPORARY}
+            file.is_file()
+            and file.stat().st_size > 0
+            and file.name not in {SETTINGS, SETTINGS + TEMPORARY}
+            and not is_hidden(file)
             for file in self.path.rglob("*")
         )
 
-    def perform(self, work: Callable[[Path], dict[str, Any]], fresh: bool) -> None:
+    def perform(self, work: Callable[[Path], dict[str, Any]], fresh: bool, patience: float = 0.0) -> None:
         """Let `work` fill the folder, unless an earlier run has completed it.
 
         Parameters
@@ -112,29 +116,45 @@ class StageFolder:
             Takes the folder and returns facts for the manifest.
         fresh
             Start over what was made under other settings or from other inputs, instead of refusing it.
+        patience
+            Seconds to wait for another process that works in the folder, before it is refused.
         """
         if not FIRST_PROCESS:
-            # The first process checks the folder and writes the manifest; the others share the work.
+            # The first process holds the lock, checks the folder and writes the manifest; the others share the work.
             if not self.complete or (fresh and self.difference()):
                 work(self.path)
             return
-        if fresh and self.difference():
-            self.discard()
+        self._check_own()
+        if not (fresh and self.difference()) and self._was_done():
+            return
+        with locked(self.path, patience):
+            if fresh and self.difference():
+                self.discard()
+            if not self._was_done():
+                self.begin()
+                self.finish(**work(self.path))
+                say(f"{self.stage}: done in {clock(self.manifest()['wall_seconds'])}")
+
+    def _was_done(self) -> bool:
+        """Whether an earlier run has completed the stage under the same settings, which is said; refuses others."""
         self.check_unchanged()
         if self.complete:
             self.manifest()  # refuses a folder that lost or changed a file since
             say(f"{self.stage}: done before, skipped ({self.path})")
-            return
-        self.begin()
-        self.finish(**work(self.path))
-        say(f"{self.stage}: done in {clock(self.manifest()['wall_seconds'])}")
+        return self.complete
 
     def discard(self) -> None:
-        """Delete the folder and everything in it, provided that it holds this stage."""
+        """Delete everything in the folder but its lock, provided that it holds this stage."""
         old = read_record(self.path)
         if old is None or old["stage"] != self.stage:
             return  # `check_unchanged` says what is wrong with it
-        shutil.rmtree(self.path, ignore_errors=True)
+        (self.path / MANIFEST).unlink(
+            missing_ok=True
+        )  # first: without its files it would describe a damaged stage
+        for entry in self.path.iterdir():
+            if entry.name != LOCK:
+                with suppress(OSError):  # what cannot be removed is refused as changed
+                    _remove(entry)
 
     def finish(self, **facts: Any) -> None:
         """Write the manifest: hashes of every file, and the cost and circumstances of the work."""
@@ -159,9 +179,10 @@ class StageFolder:
         )
 
     def _counts(self, file: Path) -> bool:
-        """Data counts towards the content; settings, logs of the work and model cards do not."""
+        """Data counts towards the content; settings, logs of the work, model cards and hidden files do not."""
         return (
             file.is_file()
+            and not is_hidden(file)
             and file.name not in {SETTINGS, MANIFEST, JOURNAL, JUDGE_CACHE, CARD}
             and "checkpoints" not in file.relative_to(self.path).parts
         )

@@ -34,6 +34,16 @@ def write_atomic(path: Path, write: Callable[[Path], object]) -> None:
         raise
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those around it, unless it exists."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{folder}: cannot be made a folder ({error.strerror}); choose another one with --out"
+        ) from error
+
+
 def _forget(partial: Path) -> None:
     """Remove what a failed write left, if anything can be removed there."""
     with suppress(OSError):
