@@ -34,6 +34,11 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+def visible_gpus(device: str) -> int:
+    """How many GPUs one process would train on: the library takes all that it sees, whichever `device` names."""
+    return 0 if device.startswith("cpu") else torch.cuda.device_count()
+
+
 def require_one_gpu(gpus: int, command: str) -> None:
     """Refuse to train in one process that sees several GPUs."""
     if gpus > 1:

@@ -9,6 +9,7 @@ import time
 from types import TracebackType
 from typing import Self, TextIO
 
+from calibsft.errors import InputError
 from calibsft.text import printable
 
 # A launcher numbers the processes that share one piece of work; the first one speaks and keeps the books.
@@ -97,6 +98,16 @@ def clock(seconds: float) -> str:
     minutes, second = divmod(round(seconds), 60)
     hours, minute = divmod(minutes, 60)
     return f"{hours}:{minute:02d}:{second:02d}" if hours else f"{minute}:{second:02d}"
+
+
+def require_one_process(command: str) -> None:
+    """Refuse a launcher's several processes for work that they cannot share."""
+    processes = os.environ.get("WORLD_SIZE", "1")
+    if processes != "1":
+        raise InputError(
+            f"calibsft {command} works in one process and a launcher has started {processes} (WORLD_SIZE); start it"
+            " without the launcher, which is for calibsft sft and calibsft rl"
+        )
 
 
 def say(text: str) -> None:

@@ -1,10 +1,8 @@
 """kill -9 of a run that has stages side by side: no process stays behind, and a rerun ends as if nothing had been."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-ENVIRONMENT = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+from command_process import ENVIRONMENT, calibsft, ended, finish, under_way
+
 SIDE_BY_SIDE = ("sft", "rlcr")
 # Enough not to be done in the second that a worker may outlive its parent.
 RL_STEPS = 30
@@ -50,13 +49,7 @@ def recipe(short_base: Path, tmp_path: Path) -> Path:
 
 
 def calibsft_run(recipe: Path, out: Path, *words: str) -> list[str]:
-    return [sys.executable, "-m", "calibsft", "run", str(recipe), "--out", str(out), *words]
-
-
-def finish(command: list[str]) -> str:
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stderr
+    return calibsft("run", recipe, "--out", out, *words)
 
 
 def processes() -> dict[int, tuple[int, str]]:
@@ -109,11 +102,13 @@ def test_a_killed_run_leaves_no_worker_and_goes_on_to_the_same_result(recipe: Pa
     assert len(alive(workers)) >= 2
     parent.send_signal(signal.SIGKILL)
     assert parent.wait() == -signal.SIGKILL
+    rerun = subprocess.Popen(calibsft_run(recipe, killed), env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + ENDS_WITHIN
     while left := alive(workers):
         assert time.monotonic() < deadline, f"processes {left} outlived the run"
         time.sleep(0.05)
-    told = finish(calibsft_run(recipe, killed))
+    told = rerun.communicate(timeout=300)[1]
+    assert rerun.returncode == 0, told
     assert all(f"{name}: done before, skipped" in told for name in ("rollout", "verify", "build"))
     assert "rlcr: " in told and f"of {RL_STEPS} steps were done before" in told
     assert [steps(killed / name) for name in SIDE_BY_SIDE] == [30, RL_STEPS], "every step once"
@@ -125,3 +120,17 @@ def test_a_killed_run_leaves_no_worker_and_goes_on_to_the_same_result(recipe: Pa
     )
     differing = {name for name in wanted if name != "report" and found[name] != wanted[name]}
     assert not differing, "the report alone shows times"
+
+
+def test_a_second_run_is_refused_and_does_not_change_the_first(recipe: Path, tmp_path: Path) -> None:
+    out, quick = tmp_path / "out", ("--set", "rl.steps=2", "--set", "sft.steps=2")
+    with under_way(calibsft_run(recipe, out, *quick), lambda: (out / "rollout").is_dir()) as first:
+        first.send_signal(signal.SIGSTOP)  # no stage begins before the second command has ended
+        before = (out / "recipe.resolved.yaml").read_text()
+        code, said = ended(calibsft_run(recipe, out, *quick, "--set", "seed=5"))
+        assert code == 2 and f"{out}: process {first.pid} on " in said, said
+        assert (out / "recipe.resolved.yaml").read_text() == before
+        first.send_signal(signal.SIGCONT)
+        assert first.wait(timeout=300) == 0
+    settings = [yaml.safe_load((out / name / "recipe.resolved.yaml").read_text()) for name in SIDE_BY_SIDE]
+    assert [stage["settings"]["seed"] for stage in settings] == [0, 0]

@@ -1,6 +1,6 @@
 """The plan of a recipe, and stages side by side: stages that only leave marks, in real worker processes.
 
-A fake stage is a line of `plan.json` in the run folder, so that a spawned worker finds it too. It writes down when it
+A fake stage is a line of `plan.json` in the run folder. It writes down when it
 begins and ends, and can wait for the mark of another one: two stages that wait for each other's beginning
 finish only if they really run at the same time, however slow the machine is.
 """
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from calibsft import progress
+from calibsft.artifacts import locked
 from calibsft.errors import InputError
 from calibsft.pipeline import Stage, execute, plan, recorded_order, report_order, run_pipeline, stage_names
 from calibsft.pipeline.chain import Chain
@@ -293,14 +294,9 @@ def work(root: Path, line: dict[str, Any], folder: Path) -> dict[str, Any]:
 def fake_plan(root: Path) -> list[Stage]:
     lines = json.loads((root / "plan.json").read_text())
     return [
-        Stage(line["name"], {}, tuple(line.get("needs", ())), partial(work, root, line)) for line in lines
+        Stage(line["name"], line.get("settings", {}), tuple(line.get("needs", ())), partial(work, root, line))
+        for line in lines
     ]
-
-
-def perform_fake(root: Path, name: str, fresh: bool) -> None:
-    """In place of `perform_named`, in a worker process."""
-    stage = next(stage for stage in fake_plan(root) if stage.name == name)
-    execute.perform(Recipe(name="fake"), root, stage, fresh)
 
 
 class FakeRun:
@@ -309,9 +305,13 @@ class FakeRun:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def __call__(self, *lines: dict[str, Any], jobs: int = 2) -> None:
+    def __call__(self, *lines: dict[str, Any], jobs: int = 2, **keys: Any) -> None:
         (self.root / "plan.json").write_text(json.dumps(lines))
-        run_pipeline(Recipe(name="fake", jobs=jobs), self.root)
+        run_pipeline(Recipe(name="fake", jobs=jobs, **keys), self.root)
+
+    def recipe(self) -> str:
+        path = self.root / "recipe.resolved.yaml"
+        return path.read_text() if path.is_file() else ""
 
     def complete(self) -> set[str]:
         return {path.parent.name for path in self.root.glob("*/manifest.json")}
@@ -323,7 +323,6 @@ class FakeRun:
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeRun:
     monkeypatch.setattr(execute, "plan", lambda run: fake_plan(run.root))
-    monkeypatch.setattr(execute, "perform_named", perform_fake)
     return FakeRun(tmp_path)
 
 
@@ -370,12 +369,12 @@ def test_a_second_run_skips_all_without_another_process(
     assert all("done before, skipped" in line for line in said)
 
 
-@pytest.mark.parametrize("case", ["one job", "a launcher"])
+@pytest.mark.parametrize("case", ["one job", "a launcher of one process"])
 def test_stages_follow_the_plan_in_this_process(
     fake: FakeRun, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
-    if case == "a launcher":
-        monkeypatch.setenv("WORLD_SIZE", "2")
+    if case != "one job":
+        monkeypatch.setenv("WORLD_SIZE", "1")
     names = ("a", "b", "c")
     fake(*({"name": name} for name in names), jobs=1 if case == "one job" else 2)
     assert marks(fake.root) == [f"{name} {what}" for name in names for what in ("began", "ended")]
@@ -429,3 +428,55 @@ def test_a_worker_that_is_killed_ends_the_run_and_a_rerun_goes_on(fake: FakeRun)
     assert "dying" not in fake.complete()
     fake(*lines[:2], {"name": "dying", "needs": ["before"]})
     assert fake.complete() == {"before", "beside", "dying"}
+
+
+def test_several_processes_of_a_launcher_are_refused_at_once(
+    fake: FakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(InputError, match="calibsft run works in one process and a launcher has started 2"):
+        fake({"name": "only"})
+    assert marks(fake.root) == [] and fake.recipe() == ""
+
+
+@pytest.mark.parametrize("section", ["sft", "rl"])
+def test_several_gpus_are_refused_before_the_first_stage(
+    fake: FakeRun, monkeypatch: pytest.MonkeyPatch, section: str
+) -> None:
+    lines = ({"name": "rollout"}, {"name": "training", "needs": ["rollout"], "settings": {section: {}}})
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
+    with pytest.raises(InputError, match=r"3 GPUs are visible .* CUDA_VISIBLE_DEVICES=0"):
+        fake(*lines)
+    assert marks(fake.root) == [] and fake.recipe() == ""
+    fake(*lines, device="cpu")
+    assert fake.complete() == {"rollout", "training"}
+    fake(*lines)  # what is trained already needs no GPU
+
+
+def test_several_gpus_do_not_matter_where_nothing_is_trained(
+    fake: FakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
+    fake({"name": "rollout"})
+    assert fake.complete() == {"rollout"}
+
+
+def test_a_refused_run_changes_nothing_and_begins_nothing(fake: FakeRun) -> None:
+    first, last = {"name": "first"}, {"name": "last", "needs": ["first"], "settings": {"seed": 0}}
+    fake(first, last, seed=0)
+    before = marks(fake.root), fake.recipe()
+    assert "seed: 0" in before[1]
+    (fake.root / "first" / "manifest.json").unlink()
+    with pytest.raises(InputError, match="seed was 0 and is now 5"):
+        fake(first, last | {"settings": {"seed": 5}}, seed=5)
+    assert (marks(fake.root), fake.recipe()) == before
+
+
+def test_a_second_run_in_the_same_folder_is_refused_by_the_name_of_the_first(fake: FakeRun) -> None:
+    fake({"name": "only"}, seed=0)
+    before = fake.recipe()
+    with locked(fake.root), pytest.raises(InputError, match=f"process {os.getpid()} on .* since 20"):
+        fake({"name": "only"}, seed=5)
+    assert fake.recipe() == before
+    fake({"name": "only"}, seed=5)
+    assert "seed: 5" in fake.recipe()

@@ -8,10 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibsft.artifacts import StageFolder
+from calibsft.progress import require_one_process
 from calibsft.text import printable
 
 if TYPE_CHECKING:
     from calibsft.recipe import JudgeSettings
+
+# What several processes of a launcher do together.
+SHARED_STAGES = ("sft", "rl")
 
 Set = Annotated[
     list[str] | None,
@@ -130,6 +134,8 @@ def perform(
     fresh: bool,
 ) -> None:
     """Do one stage in `out` unless it is done there already."""
+    if name not in SHARED_STAGES:
+        require_one_process(name)
     StageFolder(out, name, settings, inputs).perform(work, fresh)
 
 

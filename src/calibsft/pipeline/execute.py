@@ -14,15 +14,27 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from calibsft import progress
-from calibsft.artifacts import SETTINGS, StageFolder, model_inputs, read_manifest, write_text
+from calibsft.artifacts import (
+    MANIFEST,
+    SETTINGS,
+    StageFolder,
+    locked,
+    model_inputs,
+    read_manifest,
+    write_text,
+)
 from calibsft.errors import InputError
 from calibsft.pipeline.plan import Stage, plan
 from calibsft.pipeline.stages import Run
-from calibsft.progress import FIRST_PROCESS, warn
+from calibsft.progress import require_one_process, warn
 from calibsft.questions import benchmark_inputs, source_hash
-from calibsft.recipe import PLAYGROUND, Recipe, load_recipe
+from calibsft.recipe import PLAYGROUND, Recipe
 
 PARENT_CHECK_SECONDS = 1.0
+# Workers of a run that was killed end within seconds; the rerun waits so long for the stage that one of them holds.
+WORKER_PATIENCE = 10 * PARENT_CHECK_SECONDS
+# The sections of a recipe that stages with a training of their own have in their settings.
+TRAINED_BY = {"sft", "rl"}
 
 
 def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False) -> None:
@@ -33,20 +45,49 @@ def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False) -> None:
     fresh
         Start over every stage whose settings or inputs changed, instead of refusing.
     """
-    if FIRST_PROCESS:
+    require_one_process("run")
+    stages = plan(Run(recipe, root))
+    _require_one_gpu(recipe, root, stages)
+    with locked(root):
+        if not fresh:
+            _refuse_changed(recipe, root, stages)
         write_text(root / SETTINGS, recipe.to_yaml())
-    waiting = plan(Run(recipe, root))
-    # Under a launcher every stage is shared by all processes already.
-    if recipe.jobs == 1 or "WORLD_SIZE" in os.environ:
-        for stage in waiting:
-            perform(recipe, root, stage, fresh)
+        # A launcher's process has one address to meet others at, which two stages side by side cannot share.
+        if recipe.jobs == 1 or "WORLD_SIZE" in os.environ:
+            for stage in stages:
+                perform(recipe, root, stage, fresh)
+        else:
+            _side_by_side(recipe, root, stages, fresh)
+
+
+def _require_one_gpu(recipe: Recipe, root: Path, stages: list[Stage]) -> None:
+    """Refuse trainings on several GPUs before the hours of work that come before them."""
+    if all(
+        (root / stage.name / MANIFEST).is_file() for stage in stages if TRAINED_BY & stage.settings.keys()
+    ):
         return
-    _side_by_side(recipe, root, waiting, fresh)
+    from calibsft.models import visible_gpus
+
+    gpus = visible_gpus(recipe.device)
+    if gpus > 1:
+        raise InputError(
+            f"{gpus} GPUs are visible and calibsft run trains on one: choose it with CUDA_VISIBLE_DEVICES=0, or do the"
+            " trainings with commands of their own, 'accelerate launch -m calibsft sft …' and 'rl …'"
+        )
+
+
+def _refuse_changed(recipe: Recipe, root: Path, stages: list[Stage]) -> None:
+    """Refuse changed settings of every stage before the first one begins, and changed inputs as far as they exist."""
+    for stage in stages:
+        if all((root / name / MANIFEST).is_file() for name in stage.needs):
+            folder(recipe, root, stage).check_unchanged()
+        else:
+            StageFolder(root / stage.name, stage.name, stage.settings).check_unchanged(settings_only=True)
 
 
 def perform(recipe: Recipe, root: Path, stage: Stage, fresh: bool) -> None:
     """Do one stage unless it is done; the stages that it needs are."""
-    folder(recipe, root, stage).perform(stage.work, fresh)
+    folder(recipe, root, stage).perform(stage.work, fresh, WORKER_PATIENCE)
 
 
 def folder(recipe: Recipe, root: Path, stage: Stage) -> StageFolder:
@@ -76,7 +117,7 @@ def _side_by_side(recipe: Recipe, root: Path, waiting: list[Stage], fresh: bool)
                     perform(recipe, root, stage, fresh)
                     done.add(stage.name)
                 else:
-                    running[pool.submit(perform_named, root, stage.name, fresh)] = stage
+                    running[pool.submit(perform, recipe, root, stage, fresh)] = stage
             for future in wait(running, return_when=FIRST_COMPLETED).done if running else ():
                 stage = running.pop(future)
                 error = _told(future.exception())
@@ -101,13 +142,6 @@ def _told(error: BaseException | None) -> BaseException | None:
 
 def _is_done(stage: StageFolder, fresh: bool) -> bool:
     return stage.complete and not (fresh and stage.difference())
-
-
-def perform_named(root: Path, name: str, fresh: bool) -> None:
-    """Do the stage called `name` of the run in `root`, in a process of its own."""
-    recipe = load_recipe(str(root / SETTINGS))
-    stage = next(stage for stage in plan(Run(recipe, root)) if stage.name == name)
-    perform(recipe, root, stage, fresh)
 
 
 def _begin_worker(parent: int) -> None:
