@@ -6,7 +6,10 @@ left alone.
 
 import json
 import re
+import shutil
+import sys
 from pathlib import Path
+from textwrap import dedent
 
 import polars as pl
 import pytest
@@ -174,3 +177,29 @@ def test_rl_survives_two_kills_with_the_same_steps_and_weights(short_base: Path,
     counts = ("steps", "updates", "generated_batches")
     assert [manifest(killed)[key] for key in counts] == [manifest(whole)[key] for key in counts]
     assert not (killed / "checkpoints").exists()
+
+
+def test_a_kill_while_the_card_is_written_does_not_change_the_checkpoint(
+    random_checkpoint: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "model"
+    shutil.copytree(random_checkpoint, model)
+    (model / "README.md").write_text("<!-- calibsft: calibration -->\n")
+    words = ("eval", "--model", model, "--benchmarks", "cross", "--limit", 2, "-n", 2, "--max-new-tokens", 20)
+    words = (*words, "--device", "cpu", "--out", tmp_path / "eval")
+    # The evaluation as it is, but that it stops in the middle of writing the card, so that the kill meets it there.
+    program = """
+        import os, time
+        from calibsft import cards, cli
+        write_text = cards.write_text
+        def stop_half_way(path, text):
+            os.fsync = lambda _: time.sleep(600)
+            write_text(path, text)
+        cards.write_text = stop_half_way
+        cli.main()
+        """
+    command = [sys.executable, "-c", dedent(program), *map(str, words)]
+    kill_when(command, lambda: any(path.stat().st_size for path in model.glob("README.md?*")))
+    assert (model / "README.md").read_text() == "<!-- calibsft: calibration -->\n"
+    finish(calibsft(*words))
+    assert "| cross |" in (model / "README.md").read_text()

@@ -17,6 +17,7 @@ from calibsft.artifacts import (
     file_hash,
     flatten,
     locked,
+    model_inputs,
     read_manifest,
     shard_name,
     shards,
@@ -306,3 +307,39 @@ def test_discarding_removes_the_stage_but_not_its_lock(tmp_path: Path) -> None:
     with locked(folder.path):
         folder.discard()
         assert names(folder.path) == [LOCK]
+
+
+def checkpoint(folder: Path) -> Path:
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "README.md"):
+        (folder / name).write_text(name)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "stray",
+    ["README.md", "README.md.partial", ".DS_Store", "._model.safetensors", "model.safetensors.partial", "LICENSE", ".gitattributes"],
+)  # fmt: skip
+def test_a_file_that_no_model_is_read_from_does_not_change_a_checkpoint(tmp_path: Path, stray: str) -> None:
+    before = model_inputs(str(checkpoint(tmp_path)))
+    (tmp_path / stray).write_text("anything")
+    assert model_inputs(str(tmp_path)) == before != {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "config.json", "model.safetensors", "model-00002-of-00002.safetensors", "pytorch_model.bin", "tokenizer.model",
+        "merges.txt", "chat_template.jinja", "qwen.tiktoken",
+    ],
+)  # fmt: skip
+def test_a_file_that_a_model_is_read_from_changes_a_checkpoint(tmp_path: Path, name: str) -> None:
+    before = model_inputs(str(checkpoint(tmp_path)))
+    (tmp_path / name).write_text("something else")
+    assert model_inputs(str(tmp_path)) != before
+
+
+def test_hidden_files_are_neither_work_nor_content(tmp_path: Path) -> None:
+    (tmp_path / ".DS_Store").write_text("where the icons are")
+    folder = finished(tmp_path)
+    assert list(folder.manifest()["files"]) == ["data.txt"]
+    assert folder.manifest()["resumed"] is False

@@ -3,10 +3,13 @@
 import hashlib
 from pathlib import Path
 
-from calibsft.artifacts.names import CARD
+from calibsft.artifacts.names import is_hidden
 from calibsft.errors import InputError
 
 ENDS = 1 << 20
+# What `from_pretrained` reads: weights, configurations, and the vocabularies and templates of tokenizers. Cards,
+# licences, leftovers of a kill and files of the desktop change nothing in the model.
+CHECKPOINT_ENDINGS = {".safetensors", ".bin", ".json", ".model", ".txt", ".jinja", ".tiktoken"}
 
 
 def file_hash(path: Path) -> str:
@@ -20,16 +23,20 @@ def file_hash(path: Path) -> str:
 def model_inputs(model: str) -> dict[str, str]:
     """What a stage records of the checkpoint folder that it reads; nothing for a name on the Hub.
 
-    Names, sizes and both ends of every file but the card: a replaced checkpoint is noticed without reading gigabytes.
+    Names, sizes and both ends of the files that belong to it: a replaced checkpoint is noticed without reading gigabytes.
     """
     folder = Path(model)
     if not folder.is_dir():
         return {}
     digest = hashlib.sha256()
-    for file in sorted(file for file in folder.iterdir() if file.is_file() and file.name != CARD):
+    for file in sorted(filter(_belongs_to_checkpoint, folder.iterdir())):
         digest.update(f"{file.name} {file.stat().st_size}\n".encode())
         with file.open("rb") as handle:
             digest.update(handle.read(ENDS))
             handle.seek(max(0, file.stat().st_size - ENDS))
             digest.update(handle.read(ENDS))
     return {"model": digest.hexdigest()}
+
+
+def _belongs_to_checkpoint(file: Path) -> bool:
+    return file.suffix in CHECKPOINT_ENDINGS and file.is_file() and not is_hidden(file)
