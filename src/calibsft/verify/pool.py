@@ -182,19 +182,14 @@ class _Run:
         self._setbacks = 0
 
     def sift(self) -> Iterator[GradeItem]:
-        """Settle what needs no worker, and yield the rest, which then waits.
-
-        Items of one gold wait side by side, so that they meet a worker that has already read it.
-        """
-        rest = []
+        """Settle what needs no worker, and yield the rest, which then waits."""
         for item in self._copies:
             grade = self._graders[item.kind].grade_here(item)
             if grade is None:
-                rest.append(item)
+                self.waiting.append(item)
                 yield item
             else:
                 self.settle(item, grade)
-        self.waiting.extend(sorted(rest, key=lambda item: (item.kind, item.golds)))
 
     def take(self, workers: int) -> list[GradeItem]:
         """The next few items, fewer towards the end, so that all workers finish together."""

@@ -132,4 +132,4 @@ def _united(golds: list[str], answers: list[str], algebra: SymPy | NoAlgebra) ->
     return all(signs) and any(sign and not sign[1] for sign in signs) and algebra.same_set(golds, answers)
 
 
-MATH = Grader("math", version=2, grade=grade, isolated=True, quick=quick, prepare=prepare)
+MATH = Grader("math", version=3, grade=grade, isolated=True, quick=quick, prepare=prepare)

@@ -8,9 +8,10 @@ import logging
 import re
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Protocol
 
+from calibsft.verify.math.defined import defined, formless
 from calibsft.verify.math.numeric import equal_equations, equal_numerically, value_at
 
 _SOLVABLE = 12
@@ -56,7 +57,7 @@ class NoAlgebra:
 
 
 class SymPy:
-    """math-verify's reader and its notion of equality.
+    """math-verify's reader and its notion of equality, from a state that no earlier comparison has touched.
 
     Attributes
     ----------
@@ -66,16 +67,18 @@ class SymPy:
 
     def __init__(self) -> None:
         self.unread = False
+        self._read_before: dict[str, Any] = {}
+        _forget()
 
     def equal(self, gold: str, answer: str) -> bool:
         """Whether both are the same; a gold beyond the grammar equals nothing."""
-        gold_object, answer_object = _read(gold), _read(answer)
+        gold_object, answer_object = self._read(gold), self._read(answer)
         self.unread |= gold_object is not None and answer_object is None
         return None not in (gold_object, answer_object) and _equal(gold_object, answer_object)
 
     def same_set(self, golds: Sequence[str], answers: Sequence[str]) -> bool:
         """Whether intervals and inequalities, taken together on each side, describe the same set."""
-        gold_sets, answer_sets = [_as_set(text) for text in golds], [_as_set(text) for text in answers]
+        gold_sets, answer_sets = ([_as_set(self._read(text)) for text in side] for side in (golds, answers))
         if None in gold_sets or None in answer_sets:
             return False
         from sympy import Union
@@ -84,14 +87,20 @@ class SymPy:
 
     def value(self, text: str) -> Fraction | None:
         """The real number that `text` evaluates to, to 60 digits; None if it is not one."""
-        thing = _read(text)
-        value = value_at(0, thing) if getattr(thing, "is_number", False) else None
+        thing = self._read(text)
+        number = getattr(thing, "is_number", False) and defined(thing)
+        value = value_at(0, thing) if number else None
         if value is None:
             return None
         from sympy import Rational
 
         exact = Rational(value)
         return Fraction(int(exact.p), int(exact.q))
+
+    def _read(self, text: str) -> Any:
+        if text not in self._read_before:
+            self._read_before[text] = _read(text)
+        return self._read_before[text]
 
 
 def prepare() -> None:
@@ -106,7 +115,19 @@ def prepare() -> None:
         SymPy().equal(*pair)
 
 
-@lru_cache(maxsize=512)
+def _forget() -> None:
+    """Give SymPy the state of a new process.
+
+    It infers what it knows of an expression in an order drawn at random and keeps what it finds, so what it says
+    of one expression may depend on those before.
+    """
+    from sympy.core.cache import clear_cache
+    from sympy.core.random import seed
+
+    clear_cache()
+    seed(0)
+
+
 def _read(text: str) -> Any:
     from math_verify.parser import NormalizationConfig, normalize_latex, should_treat_as_complex
 
@@ -139,35 +160,61 @@ def _converter() -> Any:
 
 
 def _equal(gold: Any, answer: Any) -> bool:
-    """Compare numerically where that is conclusive, else by math-verify."""
-    from math_verify import verify
-    from math_verify.grader import is_relation
+    """Compare numerically where that is conclusive, else by math-verify; what has no value equals its own form alone."""
     from sympy import Eq, MatrixBase
 
     if isinstance(gold, MatrixBase) and isinstance(answer, MatrixBase):
         return gold.shape == answer.shape and all(map(_equal, gold.flat(), answer.flat()))
-    both_equations = isinstance(gold, Eq) and isinstance(answer, Eq)
-    verdict = equal_equations(gold, answer) if both_equations else equal_numerically(gold, answer)
-    if verdict is not None:
+    # Two finite values are compared; whether there are any is asked only where there may be none.
+    if (verdict := equal_numerically(gold, answer)) is not None:
         return verdict
-    if any(is_relation(side) and _steep(side) for side in (gold, answer)):
+    if not (defined(gold) and defined(answer)):
+        return bool(gold == answer) and not formless(gold)
+    both_equations = isinstance(gold, Eq) and isinstance(answer, Eq)
+    if both_equations and (verdict := equal_equations(gold, answer)) is not None:
+        return verdict
+    if any(map(_unsolvable, (gold, answer))):
         return False
+    return _verified(gold, answer) and not (
+        _is_term(gold) and _is_term(answer) and _verified(gold + 1, answer)
+    )
+
+
+def _verified(gold: Any, answer: Any) -> bool:
+    from math_verify import verify
+
     # Its own time-outs use SIGALRM and count as wrong; the pool's are hard and counted apart.
     return bool(verify([gold], [answer], allow_set_relation_comp=True, timeout_seconds=None))
 
 
-def _steep(relation: Any) -> bool:
-    """Whether the degree of an equation or inequality is so high that solving it may take for ever."""
-    from sympy import Pow
+def _is_term(thing: Any) -> bool:
+    """Whether one can be added to something: what still equals the same answer then, equals everything."""
+    from sympy import Expr
 
-    return any(power.exp.is_Integer and abs(power.exp) > _SOLVABLE for power in relation.atoms(Pow))
+    return isinstance(thing, Expr) and not thing.is_Matrix
 
 
-def _as_set(text: str) -> Any:
+def _unsolvable(thing: Any) -> bool:
+    """Whether an equation or inequality has no solution, as two unequal ones may, or may take for ever to solve."""
+    from math_verify.grader import is_relation
+    from sympy import Eq, Pow, solve
+
+    if not is_relation(thing):
+        return False
+    if any(power.exp.is_Integer and abs(power.exp) > _SOLVABLE for power in thing.atoms(Pow)):
+        return True
+    try:
+        return isinstance(thing, Eq) and solve(thing, thing.free_symbols) == []
+    except MemoryError:
+        raise
+    except Exception:  # math-verify meets the same and does not count it as equal
+        return False
+
+
+def _as_set(thing: Any) -> Any:
     from math_verify.grader import Set, is_relation, unwrap_fcs
 
-    thing = _read(text)
-    if thing is not None and is_relation(thing):
+    if thing is not None and is_relation(thing) and defined(thing):
         try:
             thing = unwrap_fcs(thing).as_set()
         except (NotImplementedError, TypeError, ValueError, AttributeError):

@@ -21,6 +21,10 @@ _LARGE, _MOST_DIGITS = 15, 20_000
 _EXACT = 5_000
 
 
+class _NotFiniteError(Exception):
+    """A part of an expression is infinite or undefined."""
+
+
 def equal_numerically(gold: Any, answer: Any) -> bool | None:
     """Compare expressions by their values; None if those are not conclusive.
 
@@ -68,6 +72,22 @@ def _symbols(thing: Any) -> set[str]:
     return {symbol.name for symbol in getattr(thing, "free_symbols", ())}
 
 
+def is_finite(thing: Any) -> bool:
+    """Whether no part of an expression is infinite or undefined, wherever its variables are."""
+    if has_infinity(thing):
+        return False
+    try:
+        for point in range(_POINTS):
+            _evaluate(point, thing)
+    except _NotFiniteError:
+        return False
+    except MemoryError:
+        raise
+    except Exception:  # what SymPy cannot evaluate has no value that could be infinite
+        return True
+    return True
+
+
 def value_at(point: int, thing: Any, complex_numbers: bool = False, digits: int = _DIGITS) -> Any:
     """The value of an expression where each variable has some positive value of its own; None without one.
 
@@ -88,8 +108,25 @@ def value_at(point: int, thing: Any, complex_numbers: bool = False, digits: int 
     return value if real or (complex_numbers and value.is_number and value.is_finite) else None
 
 
-def _evaluate(point: int, thing: Any, complex_numbers: bool, digits: int) -> Any:
-    """Evaluate from the leaves up: once per node, where SymPy's own way may revisit a branch many times."""
+def _evaluate(point: int, thing: Any, complex_numbers: bool = False, digits: int = _DIGITS) -> Any:
+    """Evaluate from the leaves up: once per node, where SymPy's own way may revisit a branch many times.
+
+    A part that is infinite or undefined raises `_NotFiniteError`, even if the rest would hide it, as in `1/(1/0)`.
+    """
+    value = _node(point, thing, complex_numbers, digits)
+    if not value.is_Float and has_infinity(value):
+        raise _NotFiniteError
+    return value
+
+
+def has_infinity(thing: Any) -> bool:
+    """Whether infinity, of whatever kind, or an undefined value is a part of an expression."""
+    from sympy import AccumBounds, S
+
+    return bool(thing.has(S.Infinity, S.NegativeInfinity, S.ComplexInfinity, S.NaN, AccumBounds))
+
+
+def _node(point: int, thing: Any, complex_numbers: bool, digits: int) -> Any:
     if thing.is_Symbol:
         from sympy import Float, I
 
@@ -107,10 +144,7 @@ def equal_equations(gold: Any, answer: Any) -> bool | None:
     """Settle equations that differ by a factor or in their variables."""
     if gold.free_symbols != answer.free_symbols:
         return False
-    differences = gold.lhs - gold.rhs, answer.lhs - answer.rhs
-    # Beside a large constant, what the variables do shows only in the digits after as many again.
-    digits = _DIGITS + 2 * max(map(_magnitude, differences))
-    sides = [[value_at(n, side, digits=digits) for side in differences] for n in range(_POINTS)]
+    sides, digits = _values((gold.lhs - gold.rhs, answer.lhs - answer.rhs))
     if all(None not in pair and pair[1] for pair in sides):
         factors = [g / a for g, a in sides]
         deviation = max(abs(factor / factors[0] - 1) for factor in factors) if factors[0] else 1
@@ -119,6 +153,19 @@ def equal_equations(gold: Any, answer: Any) -> bool | None:
         if deviation <= _CLOSE and not _rounded(gold, answer):
             return False
     return None
+
+
+def constant(thing: Any) -> bool:
+    """Whether an expression has the same value wherever its variables are; not known of one without values."""
+    values = [value for (value,) in _values((thing,))[0]]
+    return None not in values and len(set(values)) == 1
+
+
+def _values(things: tuple[Any, ...]) -> tuple[list[list[Any]], int]:
+    """The values at each point, and with how many digits they were found."""
+    # Beside a large constant, what the variables do shows only in the digits after as many again.
+    digits = _DIGITS + 2 * max(map(_magnitude, things))
+    return [[value_at(point, thing, digits=digits) for thing in things] for point in range(_POINTS)], digits
 
 
 def _magnitude(thing: Any) -> int:

@@ -88,7 +88,9 @@ class Comparison:
             gold, unit = lettered
         if different_units(unit, answer_unit):
             return False
-        if percent != answer_percent and known_unit(answer_unit if percent else unit):
+        if percent != answer_percent and (
+            known_unit(answer_unit if percent else unit) or r"\infty" in gold + answer
+        ):
             return False
         if self._equal_bare(gold, answer):
             return True

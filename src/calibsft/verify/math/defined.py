@@ -1,0 +1,58 @@
+r"""Tell values from expressions that have none: `0/0`, `2^\infty`, the empty set, `3<2`, `x=x`.
+
+Computer algebra goes on calculating with them and may end up anywhere: the difference of such an expression and any
+number can become zero. What is not a value here is equal to nothing but what is written in the same form. An infinite
+end of an interval, or bound of an inequality, is no expression to calculate with and is sound. Does not compare.
+"""
+
+from typing import Any
+
+from calibsft.verify.math.numeric import constant, has_infinity, is_finite
+
+
+def defined(thing: Any) -> bool:
+    """Whether what computer algebra has read is a value: finite and determinate in every part."""
+    from sympy import And, Basic, Expr, Interval, MatrixBase, Set, Tuple
+    from sympy.core.relational import Relational
+
+    if isinstance(thing, MatrixBase):
+        return all(map(defined, thing.flat()))
+    if isinstance(thing, Interval):
+        return all(endless(end) or defined(end) for end in (thing.start, thing.end))
+    if isinstance(thing, Relational):
+        return _tells_something(thing)
+    if isinstance(thing, Set):
+        return thing.is_empty is not True and all(map(defined, thing.args))
+    if isinstance(thing, (And, Tuple)):
+        return all(map(defined, thing.args))
+    if isinstance(thing, Expr):
+        return is_finite(thing)
+    return isinstance(thing, Basic) and bool(thing.args) and not has_infinity(thing)
+
+
+def endless(thing: Any) -> bool:
+    """Whether something is infinity itself, of either sign."""
+    from sympy import S
+
+    return thing in (S.Infinity, S.NegativeInfinity)
+
+
+def formless(thing: Any) -> bool:
+    """Whether something stands for many forms of which reading leaves no trace, such as `0/0` and `0^{-1}`."""
+    from sympy import S
+    from sympy.logic.boolalg import BooleanAtom
+
+    return isinstance(thing, BooleanAtom) or thing in (S.NaN, S.ComplexInfinity, S.EmptySet)
+
+
+def _tells_something(relation: Any) -> bool:
+    """Whether an equation or inequality is about its variables, unlike `3<2`, `x=x` and `0x<1`."""
+    left, right = relation.lhs, relation.rhs
+    if not relation.free_symbols or not all(endless(side) or defined(side) for side in (left, right)):
+        return False
+    if endless(left) or endless(right):
+        return True
+    try:
+        return not constant(left - right)
+    except TypeError:  # a side is a set
+        return True
