@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -133,6 +134,12 @@ CODE = [
     "lambda: open('marker', 'w')",
 ]
 
+# Over and over, where a pattern might try each beginning with each end.
+REPEATED = [
+    *("9", "9.", "9 ", "a", "a ", "the ", "and ", ", ", "\n", "*", "**a", "***a", "**a** ", "<solution>", "</think>", r"\boxed{"),
+    *("yes, ", "[", '["a",', "1e", "9-", "{", "$a", r"\text{", "1,", "=", " cm", "is ", "²", "\u200b"),
+]  # fmt: skip
+
 CORPUS = OVERSIZED + UNEVALUATED + EXPLOSIVE + ODD + CODE
 
 
@@ -217,6 +224,16 @@ def test_the_part_of_grading_that_runs_here_is_cheap(kind: str) -> None:
         begin = time.process_time()
         GRADERS[kind].grade_here(item)
         assert time.process_time() - begin < 1, item.answer[:40]
+
+
+@pytest.mark.parametrize("kind", GRADERS)
+def test_long_text_is_refused_or_read_in_one_go(kind: str) -> None:
+    for text, length, end in product(REPEATED, (2_000, 20_000, 200_000), ("", "x", "}", "*")):
+        long = (text * length)[: length - len(end)] + end
+        for item in both_ways([long], kind):
+            begin = time.process_time()
+            GRADERS[kind].grade_here(item)
+            assert time.process_time() - begin < 1, (text, length, end)
 
 
 @pytest.mark.parametrize("text", EXPLOSIVE)

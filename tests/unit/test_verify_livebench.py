@@ -100,6 +100,12 @@ def test_web_of_lies_counts_unknown_as_one_word() -> None:
         ("<solution>1,Soy Milk , POLICE OFFICER,d&b</solution>", True),
         ("<solution>\n1, soy milk,\npolice officer, d&b\n</solution>", True),
         ("<solution>position 1, soy-milk, a police-officer, d&b music</solution>", True),
+        ("<solution>number 1, drinks soy-milk, the police-officer, d&b</solution>", True),
+        ("<solution>1 2, soy-milk, police-officer, d&b</solution>", False),
+        ("<solution>12345, soy-milk, police-officer, d&b</solution>", False),
+        ("<solution>1, soy-milk tea, police-officer, d&b</solution>", False),
+        ("<solution>1, soy-milk, chef police-officer, d&b</solution>", False),
+        ("<solution>1, soy-milk, chefpolice-officer, d&b</solution>", False),
         ("<solution>2, soy-milk, police-officer, d&b</solution>", False),
         ("<solution>soy-milk, 1, police-officer, d&b</solution>", False),
         ("<solution>1, soy-milk, police-officer</solution>", False),
@@ -181,15 +187,20 @@ def test_a_zebra_word_is_the_last_in_bold_else_the_last(gold: str, answer: str, 
         ("0", "**zero**", True),
         ("4", "***4***", True),
         ("4", "**\n4\n**", True),
-        # One of the last three passages in bold.
-        ("4", "**4** **5** **6**", True),
-        ("4", "**4** **5** **6** **7**", False),
+        # One of the last three passages in bold, if they do not name several values.
+        ("4", "**4** **so** **there**", True),
+        ("4", "**four**, that is **4**", True),
+        ("4", "**4** **so** **there** **it is**", False),
+        ("4", "**4** **5** **6**", False),
+        ("6", "**4** **five** **6**", False),
+        ("4", "**4**, a **triangle**", False),
         ("4", "**14**", False),
         ("4", "The answer is 4", False),
         ("4", "**5**, not 4", False),
         # A shape may be qualified, if not by much.
         ("triangle", "**equilateral triangle**", True),
         ("square", "**square pyramid**", True),
+        ("triangle", "**triangle square**", False),
         ("tetrahedra", "**two tetrahedra**", True),
         ("tetrahedra", "**tetrahedra and a square pyramid**", False),
         ("triangle", "**circle square triangle**", False),
@@ -201,7 +212,9 @@ def test_a_zebra_word_is_the_last_in_bold_else_the_last(gold: str, answer: str, 
         ("square", "**a flawless square**", False),
         # Else the last box.
         ("4", r"\boxed{4}", True),
-        ("4", r"**5** \boxed{\textbf{4}}", True),
+        ("4", r"**so** \boxed{\textbf{4}}", True),
+        ("4", r"**5** \boxed{4}", False),
+        ("5", r"**5** \boxed{4}", False),
         ("square", r"\boxed{\text{Square}}", True),
         ("4", r"\boxed{\mathbf{4}}", True),
         ("4", r"\boxed{4} \boxed{5}", False),
@@ -252,7 +265,7 @@ def test_livebench_tells_the_task_by_the_gold(gold: str, task: Grader) -> None:
         f"It is {gold.split()[0]}",
         f"so:\n{gold}",
         f"**{gold}** ***no***",
-        f"<solution>very {gold}, and more</solution>",
+        f"<solution>the {gold}, and more</solution>",
     ]
     seen = {grader.name: [verdict(grader, gold, probe) for probe in probes] for grader in TASKS}
     assert [name for name, verdicts in seen.items() if verdicts == seen[task.name]] == [task.name]
@@ -276,7 +289,7 @@ def test_thoughts_do_not_count(grader: Grader, answer: str, right: bool) -> None
 def test_a_thought_that_never_ends_is_read_like_any_text() -> None:
     assert verdict(LIVEBENCH_SPATIAL, "4", "<think>so it is **4**")
     assert verdict(LIVEBENCH_SPATIAL, "4", "<think>5</think>so <think> it is **4**")
-    assert verdict(LIVEBENCH_SPATIAL, "4", "so it is **5**</think> **4**")
+    assert verdict(LIVEBENCH_SPATIAL, "4", "so it is **four**</think> **4**")
     assert verdict(LIVEBENCH_SPATIAL, "4", "</think>4")
 
 

@@ -90,6 +90,31 @@ def test_contains_knows_no_other_spelling(gold: str, answer: str) -> None:
     assert judge(CONTAINS, gold, answer) is Grade.INCORRECT
 
 
+@pytest.mark.parametrize(
+    "answer, right",
+    [
+        ("Honolulu, Hawaii, USA", True),
+        ("He was born in Honolulu and grew up in Hawaii or Jakarta.", True),
+        ("Paris, London, Rome, Honolulu", False),
+        ("Paris or London or Rome or Honolulu", False),
+        ("Paris/London/Rome/Honolulu", False),
+        ("Paris\nLondon\nRome\nHonolulu", False),
+        (
+            "Paris London Rome Honolulu Madrid Vienna Berlin Lisbon Dublin Oslo Prague Warsaw Athens Cairo Lima",
+            False,
+        ),
+    ],
+)
+def test_contains_does_not_take_a_list_of_names_for_an_answer(answer: str, right: bool) -> None:
+    assert judge(CONTAINS, "Honolulu", answer) is (Grade.CORRECT if right else Grade.INCORRECT)
+
+
+def test_contains_takes_an_alias_that_is_a_list_itself() -> None:
+    alias = "Peter, Paul, Mary, and the Holy Ghost"
+    assert judge(CONTAINS, alias, alias) is Grade.CORRECT
+    assert judge(CONTAINS, "x" * 500, f"It is {'x' * 500}.") is Grade.CORRECT
+
+
 @pytest.mark.parametrize("gold, answer", [("USA", "in the usa"), ("new York", "New york")])
 def test_contains_changes_the_alias_and_never_the_answer(gold: str, answer: str) -> None:
     assert judge(CONTAINS, gold, answer) is Grade.CORRECT

@@ -25,7 +25,7 @@ def passages(row: Row) -> list[str]:
 
 
 HOTPOTQA = Benchmark(
-    "hotpotqa", "questions over two articles", "ood", "text", size=7405,
+    "hotpotqa", "questions over two articles", "ood", "hotpotqa", size=7405,
     hub="hotpotqa/hotpot_qa", config="distractor", hub_split="validation",
     stems=("hotpot_dev_distractor_v1",), to_question=to_question,
 )  # fmt: skip

@@ -13,6 +13,7 @@ from calibsft.verify.contains import CONTAINS
 from calibsft.verify.drop import DROP
 from calibsft.verify.exact import EXACT
 from calibsft.verify.grader import GradeItem, Grader
+from calibsft.verify.hotpotqa import HOTPOTQA
 from calibsft.verify.judge import JUDGE
 from calibsft.verify.livebench import (
     LIVEBENCH,
@@ -32,6 +33,7 @@ GRADERS: dict[str, Grader] = {
     "exact": EXACT,
     "math": MATH,
     "text": TEXT,
+    "hotpotqa": HOTPOTQA,
     "contains": CONTAINS,
     "set": SET,
     "drop": DROP,

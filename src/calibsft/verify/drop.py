@@ -17,7 +17,7 @@ from calibsft.verify.sets import json_list
 from calibsft.verify.text import ARTICLE, PUNCTUATION, plain_grader, raw
 
 _TOKEN_END = re.compile("[ -]")
-_NUMBER = re.compile(r"\+?(?:\d+\.?\d*|\.\d+)(?:e\+?\d{1,4})?", re.ASCII)
+_NUMBER = re.compile(r"\+?(?:\d+(?:\.\d*)?|\.\d+)(?:e\+?\d{1,4})?", re.ASCII)
 _SEPARATOR = re.compile(r"[\n;]|,\s|(?<!\S)and(?!\S)", re.IGNORECASE)
 
 

@@ -1,6 +1,6 @@
 """Grader `text`: the same words as any alias, apart from case, ASCII punctuation, articles and spacing.
 
-This is the exact match of HotpotQA, MuSiQue and NQ-Open. Also holds what all graders of plain text share:
+This is the exact match of MuSiQue and NQ-Open, and one of the two readings of HotpotQA. Also holds what all graders of plain text share:
 how text is cleaned, how long it may be, and what an empty side means. Gives no credit for overlap, and knows
 no synonyms beyond the aliases.
 """

@@ -44,7 +44,7 @@ def _gold(gold: str) -> str:
     return gold if all(zebra.gold_items(gold)) else ""
 
 
-_grader = partial(plain_grader, read=_final, read_gold=_gold, max_length=MAX_LENGTH)
+_grader = partial(plain_grader, version=2, read=_final, read_gold=_gold, max_length=MAX_LENGTH)
 
 LIVEBENCH = _grader("livebench", _any_gold(_matches_task))
 LIVEBENCH_WEB_OF_LIES = _grader("livebench-web-of-lies", _any_gold(web_of_lies.matches))

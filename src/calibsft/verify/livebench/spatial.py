@@ -1,7 +1,8 @@
 r"""LiveBench spatial: a number or the name of a shape.
 
-One of the last three passages in bold counts, else the last `\boxed{}`; without both, the answer itself. Does
-not look for a number inside a sentence.
+One of the last three passages in bold counts, else the last `\boxed{}`; without both, the answer itself. Stricter than
+the benchmark's own rule where these name several numbers or shapes: that is no answer. Does not look for a number
+inside a sentence.
 """
 
 import re
@@ -25,17 +26,24 @@ def is_number_or_shape(gold: str) -> bool:
 
 
 def matches(gold: str, answer: str) -> bool:
-    """Whether the answer is the gold, or writes it in bold or in a box."""
+    """Whether the answer is the gold, or writes it, and no other number or shape, in bold or in a box."""
     gold = gold.lower()
     passages, box = _BOLD.findall(answer), boxed(answer).lower()
     if not passages and not box:
         passages = solutions(answer)[-1:] or [answer]
-    return any(_is(gold, text) for text in passages[-3:]) or box == gold
+    texts = [text.strip().lower() for text in passages[-3:]]
+    if any(_names_a_value(text) and not _is(gold, text) for text in texts):
+        return False
+    return box == gold or (not box and any(_is(gold, text) for text in texts))
+
+
+def _names_a_value(text: str) -> bool:
+    return text in _NUMBERS or is_number_or_shape(text)
 
 
 def _is(gold: str, text: str) -> bool:
-    text = text.strip().lower()
     if text == gold or _NUMBERS.get(text) == gold:
         return True
-    # "two tetrahedra" is the shape; a list of shapes is too long to be.
-    return gold in _MAY_BE_QUALIFIED and gold in text and len(text) < 2 * len(gold) + 5
+    # "two tetrahedra" is the shape; a list of shapes is too long to be, or names another of these.
+    qualified = [shape for shape in _MAY_BE_QUALIFIED if shape in text] == [gold]
+    return qualified and len(text) < 2 * len(gold) + 5

@@ -1,8 +1,9 @@
 r"""LiveBench zebra_puzzle: one word in the questions released before 2024-11-25, a list in later ones.
 
 A word is the last `***word***`, else the last word. A list stands in solution tags, else in `\boxed{}`, else on
-the last line; each item must hold the gold's item, and what an item says beside it does not matter: that is the
-benchmark's own rule. Gives no credit for a part of the list.
+the last line; each item must be the gold's item, with no words beside it that could be another answer. The benchmark's
+own rule lets an item say anything besides, so that one naming all values would be right everywhere. Gives no credit for
+a part of the list.
 """
 
 import re
@@ -13,6 +14,13 @@ from calibsft.verify.livebench.numbers import NUMBER_WORDS
 
 _BOLD = re.compile(r"\*\*\*([^*\n]+)\*\*\*")
 _WORD = re.compile(r"\w+")
+# What may stand beside an item: function words, and what the puzzles call their attributes.
+_BESIDE = frozenset((
+    *("a", "an", "and", "the", "at", "in", "is", "it", "of", "on", "to", "who", "he", "she", "they", "person", "man", "woman"),
+    *("house", "number", "no", "place", "spot", "seat", "answer", "likes", "plays", "watches", "drinks", "eats", "drives", "does"),
+    *("has", "music", "movie", "movies", "genre", "food", "sport", "hobby", "job", "pet", "drink", "fruit", "vegetable"),
+    *("transport", "vehicle", "nationality"),
+))  # fmt: skip
 _DIGITS = {str(digit): NUMBER_WORDS[digit] for digit in range(1, 10)}
 
 
@@ -24,15 +32,21 @@ def matches_word(gold: str, answer: str) -> bool:
 
 
 def matches_list(gold: str, answer: str) -> bool:
-    """Whether every item of the answer equals or contains the gold's item in its place."""
+    """Whether every item of the answer is the gold's item in its place, apart from words beside it."""
     expected = gold_items(gold)
     found = _find_items(answer, len(expected))
-    return len(found) >= len(expected) and all(g in f for g, f in zip(expected, found, strict=False))
+    return len(found) >= len(expected) and all(map(_is_item, expected, found))
 
 
 def gold_items(gold: str) -> list[str]:
     """The gold's items, as they are compared."""
     return [_plain(item) for item in gold.split(",")]
+
+
+def _is_item(gold: str, item: str) -> bool:
+    before, found, after = item.partition(gold)
+    apart = not (before[-1:].isalnum() or after[:1].isalnum())
+    return bool(found) and apart and _BESIDE.issuperset(_WORD.findall(f"{before} {after}"))
 
 
 def _readings(text: str) -> list[str]:

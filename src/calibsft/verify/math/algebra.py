@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, Protocol
 
 from calibsft.verify.math.defined import defined, formless
-from calibsft.verify.math.numeric import equal_equations, equal_numerically, value_at
+from calibsft.verify.math.numeric import equal_equations, equal_numerically, has_infinity, value_at
 
 _SOLVABLE = 12
 _DIGITS_ONLY = re.compile(r"\d+(\.\d*)?|\.\d+", re.ASCII)
@@ -137,11 +137,14 @@ def _read(text: str) -> Any:
     config = NormalizationConfig(units=False, malformed_operators=True, nits=True, boxed="none")
     latex = normalize_latex(text, config)
     try:
-        return _converter()(is_real=not should_treat_as_complex(latex)).parse(latex)
+        thing = _converter()(is_real=not should_treat_as_complex(latex)).parse(latex)
     except MemoryError:
         raise
     except Exception:  # the parser's only way to say that it cannot read a text
         return None
+    # Some functions are evaluated on reading, and of e^{-\infty} nothing but a number is left.
+    calculated = thing is not None and r"\infty" in text and not has_infinity(thing)
+    return None if calculated else thing
 
 
 @cache
@@ -161,7 +164,7 @@ def _converter() -> Any:
 
 def _equal(gold: Any, answer: Any) -> bool:
     """Compare numerically where that is conclusive, else by math-verify; what has no value equals its own form alone."""
-    from sympy import Eq, MatrixBase
+    from sympy import MatrixBase
 
     if isinstance(gold, MatrixBase) and isinstance(answer, MatrixBase):
         return gold.shape == answer.shape and all(map(_equal, gold.flat(), answer.flat()))
@@ -170,7 +173,7 @@ def _equal(gold: Any, answer: Any) -> bool:
         return verdict
     if not (defined(gold) and defined(answer)):
         return bool(gold == answer) and not formless(gold)
-    both_equations = isinstance(gold, Eq) and isinstance(answer, Eq)
+    both_equations = _is_equation(gold) and _is_equation(answer)
     if both_equations and (verdict := equal_equations(gold, answer)) is not None:
         return verdict
     if any(map(_unsolvable, (gold, answer))):
@@ -185,6 +188,12 @@ def _verified(gold: Any, answer: Any) -> bool:
 
     # Its own time-outs use SIGALRM and count as wrong; the pool's are hard and counted apart.
     return bool(verify([gold], [answer], allow_set_relation_comp=True, timeout_seconds=None))
+
+
+def _is_equation(thing: Any) -> bool:
+    from sympy import Eq
+
+    return isinstance(thing, Eq) and all(map(_is_term, thing.args))
 
 
 def _is_term(thing: Any) -> bool:

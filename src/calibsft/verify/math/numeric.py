@@ -104,8 +104,8 @@ def value_at(point: int, thing: Any, complex_numbers: bool = False, digits: int 
         raise
     except Exception:  # not every expression has a value, and SymPy has many ways to say so
         return None
-    real = value.is_Float or value.is_Rational
-    return value if real or (complex_numbers and value.is_number and value.is_finite) else None
+    parts = value.as_real_imag() if complex_numbers else (value,)
+    return value if all(part.is_Float or part.is_Rational for part in parts) else None
 
 
 def _evaluate(point: int, thing: Any, complex_numbers: bool = False, digits: int = _DIGITS) -> Any:
