@@ -194,7 +194,10 @@ def result_rows(rollouts: Path, verdicts: Path, domains: Mapping[str, str]) -> p
     kept = [
         name for name in ("response", "finished", "confidence_entropy", "forced") if name in sampled.columns
     ]
-    joined = graded.join(sampled.select(*KEYS, *kept), on=KEYS, validate="1:1", maintain_order="left")
+    # How a response ended serves success rates; here `finished` and `forced` say it.
+    joined = graded.drop("ending").join(
+        sampled.select(*KEYS, *kept), on=KEYS, validate="1:1", maintain_order="left"
+    )
     return joined.with_columns(split=pl.col("dataset").replace_strict(domains, return_dtype=pl.String))
 
 

@@ -76,6 +76,9 @@ class TargetSettings(Settings):
     mix: float = Field(
         0.5, ge=0, le=1, multiple_of=1e-6, description="lambda: weight of the question's success rate"
     )
+    samples: int | None = Field(
+        None, ge=2, description="use the first so many responses of every question; default: all"
+    )
     balance: bool = True
     min_group: int = Field(1, ge=1, description="drop target groups with fewer responses than this")
     redraws: int = Field(1, ge=1, description="balanced draws, one per epoch of training in turn")
@@ -296,6 +299,14 @@ class Recipe(Settings):
     # What is done to the base model, in order; models that share a beginning share its stages.
     pipelines: tuple[tuple[str, ...], ...] = Field(((CALIBSFT,),), min_length=1)
     jobs: int = Field(1, ge=1, description="stages that run side by side where none waits for the other")
+
+    @model_validator(mode="after")
+    def _targets_find_their_samples(self) -> Self:
+        if self.targets.samples is not None and self.targets.samples > self.rollout.samples:
+            raise ValueError(
+                f"targets.samples {self.targets.samples} exceeds rollout.samples {self.rollout.samples}"
+            )
+        return self
 
     def rl_of(self, method: str) -> RlSettings:
         """The RL settings of one method."""

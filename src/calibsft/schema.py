@@ -53,6 +53,14 @@ class Rollout:
     forced_answer: str | None = None
 
 
+class Ending(StrEnum):
+    """How a response came to its end."""
+
+    FINISHED = "finished"
+    FORCED = "forced"  # it hit its length limit and the model was then made to answer
+    TRUNCATED = "truncated"  # it hit its length limit
+
+
 class Grade(StrEnum):
     """What a grader says of an answer. Whatever is scored and not `correct` counts as wrong."""
 
@@ -76,7 +84,8 @@ class Verdict:
     """One response, parsed and graded.
 
     `reason` is the parser's code, "ok" for a well-formed response. `confidence` is None when the text
-    holds no readable confidence. `grader` is what graded the answer, by name and version.
+    holds no readable confidence. `grader` is what graded the answer, by name and version. `ending` decides whether a
+    right answer counts in its question's success rate.
     """
 
     dataset: str
@@ -87,6 +96,7 @@ class Verdict:
     answer: str | None
     confidence: Fraction | None
     grader: str
+    ending: Ending
 
     @property
     def correct(self) -> bool:

@@ -127,7 +127,7 @@ def test_layout_and_white_space_around_the_confidence_stay() -> None:
     rows = [{"question_id": 1, "question": "?", "response": text, "correct": z} for z in (True, False)]
     path_rows = pl.DataFrame(rows).with_columns(pl.col("question_id").cast(pl.String))
     pool = path_rows.with_columns(
-        dataset=pl.lit(""), sample=pl.Series([0, 1]), finished=pl.lit(True), reason=pl.lit("ok"),
+        dataset=pl.lit(""), sample=pl.Series([0, 1]), finished=pl.lit(True), ending=pl.lit("finished"), reason=pl.lit("ok"),
         token_ids=pl.lit(None, dtype=pl.List(pl.Int32)),
     ).lazy()  # fmt: skip
     with TemporaryDirectory() as folder:

@@ -176,7 +176,9 @@ def test_unfinished_correct_responses_do_not_make_a_pool_useful(refused: Refused
 def test_no_well_formed_response(refused: Refused) -> None:
     rows = [row | {"response": "forty-two"} for row in pool()]
     said = refused("build", jsonl(rows), "--out", "o")
-    assert "none of the 6 responses is well formed (missing_think_end: 6); check --format" in said
+    assert (
+        "none of the 6 responses is well formed as 'probability' (missing_think_end: 6); check that" in said
+    )
 
 
 @pytest.mark.parametrize("value", ["1.5", "-0.1", "nan", "inf"])

@@ -34,7 +34,7 @@ def evaluation(
     responses = [
         {
             "dataset": q.dataset, "question_id": q.id, "sample": i, "response": response(*sample), "finished": True,
-            "other_answer": None, "question": q.text, "gold": list(q.golds), "grader": q.grader,
+            "ending": "finished", "other_answer": None, "question": q.text, "gold": list(q.golds), "grader": q.grader,
             "tolerance": q.tolerance,
         }
         for q, samples in asked.items()

@@ -130,25 +130,31 @@ def test_what_tables_and_figures_call_a_model(steps: tuple[str, ...], other_form
     assert Chain(steps, other_format).label == label
 
 
-def test_a_method_of_another_format_gets_stages_of_its_own() -> None:
+def test_a_method_of_another_format_learns_from_the_same_rollouts() -> None:
     found = planned("pipelines=[[calibsft], [c3rl], [calibsft, c3rl]]", NO_PRIOR)
     own = {
         "eval-base-integer": {"base"},
-        "rollout-integer": {"base"},
-        "verify-integer": {"rollout-integer"},
-        "c3rl-integer": {"base", "rollout-integer", "verify-integer"},
+        "c3rl-integer": {"base", "rollout", "verify"},
         "eval-c3rl-integer": {"c3rl-integer"},
-        "build-integer": {"rollout-integer", "verify-integer"},
+        "build-integer": {"rollout", "verify"},
         "sft-integer": {"base", "build-integer"},
         "eval-calibsft-integer": {"sft-integer"},
-        "calibsft-c3rl-integer": {"sft-integer", "rollout-integer", "verify-integer"},
+        "calibsft-c3rl-integer": {"sft-integer", "rollout", "verify"},
         "eval-calibsft-c3rl-integer": {"calibsft-c3rl-integer"},
     }
     assert {name: set(found[name].needs) for name in own} == own
     assert {found[name].settings["format"] for name in own} == {"integer"}
     others = [stage for name, stage in found.items() if name not in own and "format" in stage.settings]
     assert len(others) == 6 and {stage.settings["format"] for stage in others} == {"probability"}
-    assert {name for name in found if "c3rl" in name} <= own.keys()
+    assert {name for name in found if "integer" in name} == own.keys()
+
+
+def test_a_trained_model_is_sampled_in_the_format_that_it_writes() -> None:
+    found = planned("pipelines=[[rlvr, calibsft, c3rl]]", NO_PRIOR)
+    assert found["rlvr-rollout-integer"].settings["format"] == "integer"
+    assert set(found["rlvr-build-integer"].needs) == {"rlvr-rollout-integer", "rlvr-verify-integer"}
+    assert set(found["rlvr-calibsft-c3rl-integer"].needs) == {"rlvr-sft-integer", "rollout", "verify"}
+    assert found["rollout"].settings["format"] == "probability"
 
 
 def test_a_method_in_its_own_format_needs_no_other_stages() -> None:

@@ -11,7 +11,7 @@ from calibsft.errors import InputError
 from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.responses.formats import FORMATS
 from calibsft.rl.methods import METHODS
-from calibsft.rl.questions import TrainingQuestion, read_questions, success_rates, training_questions
+from calibsft.rl.questions import TrainingQuestion, read_questions, training_questions
 from calibsft.schema import Question
 from calibsft.verify.verdicts import VERDICT_SCHEMA
 
@@ -106,32 +106,41 @@ def test_a_folder_without_rollouts_is_refused(tmp_path: Path) -> None:
 
 
 def verdict_folder(folder: Path) -> Path:
-    """Two shards; question b is half ungraded, question c wholly."""
+    """Two shards of finished responses but for one; question b is half ungraded, question c wholly."""
     folder.mkdir()
     rows = [
         [("d", "a", True), ("d", "a", False), ("d", "b", True), ("d", "b", None), ("d", "c", None)],
-        [("d", "a", False), ("d", "a", False), ("e", "a", False)],
+        [("d", "a", False), ("d", "a", False), ("e", "a", False), ("d", "d", True)],
     ]
     for number, shard in enumerate(rows):
         columns: dict[str, list[object]] = {name: [None] * len(shard) for name in VERDICT_SCHEMA}
         for i, name in enumerate(("dataset", "question_id", "correct")):
             columns[name] = [row[i] for row in shard]
+        columns["ending"] = ["truncated" if row == ("d", "d", True) else "finished" for row in shard]
         pl.DataFrame(columns, schema=VERDICT_SCHEMA).write_parquet(folder / f"part-{number:05d}.parquet")
     return folder
 
 
-def test_success_rates_count_all_shards_and_no_ungraded_response(tmp_path: Path) -> None:
-    assert success_rates(verdict_folder(tmp_path / "verdicts")) == {
-        ("d", "a"): 0.25,
-        ("d", "b"): 1,
-        ("e", "a"): 0,
-    }
-
-
-def test_verdicts_take_precedence_over_the_rates_of_the_file(tmp_path: Path) -> None:
+def test_verdicts_take_precedence_over_the_rates_of_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = table(tmp_path / "d.parquet", asked_with([0.5, 0.5, 0.5]))
-    _, rates = read_questions(path, verdict_folder(tmp_path / "verdicts"))
-    assert rates == {("d", "a"): 0.25, ("d", "b"): 1, ("e", "a"): 0}
+    questions, rates = read_questions(path, verdict_folder(tmp_path / "verdicts"))
+    assert rates == {("d", "a"): 0.25, ("e", "a"): 0, ("d", "d"): 0}
+    assert [question.id for question in questions] == ["a"], "b and c are not wholly graded"
+    shown = capsys.readouterr().err
+    assert "2 questions have ungraded responses and are left out" in shown
+    assert "rl: success rates: 1 truncated responses count as wrong" in shown
+
+
+def test_verdicts_that_do_not_say_how_responses_ended_are_refused(tmp_path: Path) -> None:
+    for shard in verdict_folder(tmp_path / "verdicts").iterdir():
+        pl.read_parquet(shard).drop("ending").write_parquet(shard)
+    path = table(tmp_path / "d.parquet", asked_with([0.5, 0.5, 0.5]))
+    with pytest.raises(
+        InputError, match="which responses were truncated; remove the folder and run calibsft"
+    ):
+        read_questions(path, tmp_path / "verdicts")
 
 
 def chosen(method: str, rates: dict[tuple[str, str], float], limit: int = 2048) -> list[TrainingQuestion]:

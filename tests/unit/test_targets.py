@@ -9,8 +9,9 @@ from calibsft.errors import InputError
 from calibsft.metrics import evaluate
 from calibsft.recipe import TargetSettings
 from calibsft.responses.formats import FORMATS
+from calibsft.success_rates import rate_questions
 from calibsft.targets import TARGETS
-from calibsft.targets.build import exact_targets, rate_questions
+from calibsft.targets.build import exact_targets
 from calibsft.targets.calibsft import mixed_target
 from calibsft.targets.csft import success_rate_target
 
@@ -99,7 +100,7 @@ LABELS = pl.DataFrame(
         "dataset": ["", "", "", "", "b", "b"],
         "question_id": ["1", "1", "1", "1", "1", "1"],
         "sample": [0, 1, 2, 3, 0, 1],
-        "finished": [True, False, True, True, True, True],
+        "ending": ["finished", "truncated", "finished", "finished", "finished", "finished"],
         "correct": [True, True, False, True, False, True],
         "reason": ["ok", "truncated", "ok", "bad_confidence", "ok", "ok"],
     }
@@ -111,6 +112,13 @@ def test_success_rates_count_malformed_responses_and_take_unfinished_ones_as_wro
     assert rated.filter(pl.col("dataset") == "")["k"].to_list() == [2, 2, 2, 2]
     assert rated["n"].to_list() == [4, 4, 4, 4, 2, 2]
     assert rated["correct"].to_list() == [True, False, False, True, False, True]
+
+
+def test_a_truncated_response_that_was_made_to_answer_counts_by_its_answer() -> None:
+    ending = pl.Series(["finished", "forced", "forced", "finished", "finished", "finished"])
+    rated = rate_questions(LABELS.with_columns(ending=ending), "pool")
+    assert rated.filter(pl.col("dataset") == "")["k"].to_list() == [3, 3, 3, 3]
+    assert rated["correct"].to_list() == LABELS["correct"].to_list()
 
 
 def test_the_same_id_in_two_datasets_is_two_questions() -> None:

@@ -1,13 +1,18 @@
 """`calibsft build`: graded responses to a training set."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from calibsft.artifacts import file_hash
 from calibsft.cli.options import AsJson, FormatName, Fresh, Out, Seed, perform
 from calibsft.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from calibsft.responses.formats import Format
 
 
 def build(
@@ -31,6 +36,18 @@ def build(
         ),
     ] = 0.5,
     format: FormatName = "probability",
+    from_format: Annotated[
+        str | None,
+        typer.Option(
+            "--from-format",
+            help="How the responses write their confidence, where --format is another. Default: --format for a file, the"
+            " verdicts' own for a rollout folder.",
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option("--samples", "-n", help="Use the first so many responses of every question alone."),
+    ] = None,
     target: Annotated[
         str, typer.Option("--target", help="calibsft (mixed) or csft (success rate alone).")
     ] = "calibsft",
@@ -51,7 +68,8 @@ def build(
     """Turn graded responses into a CalibSFT training set: sft.parquet and sft.jsonl (chat format).
 
     Each response's confidence is replaced by mix * (its question's success rate) + (1 - mix) * (is it correct);
-    reasoning and answer stay byte-identical.
+    reasoning and answer stay byte-identical. Responses of one format make a training set in another:
+    `--from-format probability --format integer`.
     """
     from calibsft.recipe import TargetSettings, validated
     from calibsft.report.terminal import build_lines
@@ -59,35 +77,46 @@ def build(
     from calibsft.targets.build import SUMMARY
     from calibsft.targets.build import build as build_targets
 
-    data = {"name": target, "mix": mix, "balance": balance, "min_group": min_group, "redraws": redraws}
+    data = {
+        "name": target,
+        "mix": mix,
+        "samples": samples,
+        "balance": balance,
+        "min_group": min_group,
+        "redraws": redraws,
+    }
     settings = validated(TargetSettings, data, "build")
     confidence_format = get_format(format)
-    pool, inputs = _pool(source, verdicts, confidence_format)
+    pool, written, inputs = _opened(source, verdicts, from_format, confidence_format)
 
     def work(folder: Path) -> dict[str, Any]:
-        summary = build_targets(pool, settings, confidence_format, seed, str(source), folder)
+        summary = build_targets(pool, settings, confidence_format, seed, str(source), folder, written)
         if not as_json:
             print("\n".join(build_lines(summary)))
         return {"rows": summary.rows, "group_size": summary.group_size}
 
-    perform(
-        out,
-        "build",
-        {"format": format, "seed": seed, "targets": settings.model_dump(mode="json")},
-        inputs,
-        work,
-        fresh,
-    )
+    shaped = {
+        "format": format,
+        "from_format": written.name,
+        "seed": seed,
+        "targets": settings.model_dump(mode="json"),
+    }
+    perform(out, "build", shaped, inputs, work, fresh)
     if as_json:
         print((out / SUMMARY).read_text(encoding="utf-8"), end="")
 
 
-def _pool(source: Path, verdicts: Path | None, confidence_format: Any) -> tuple[Any, dict[str, str]]:
+def _opened(
+    source: Path, verdicts: Path | None, from_format: str | None, confidence_format: "Format"
+) -> "tuple[pl.LazyFrame, Format, dict[str, str]]":
+    """The pool, how its responses write their confidence, and hashes of what it is made from."""
     from calibsft.artifacts import read_manifest
+    from calibsft.responses.formats import get_format
     from calibsft.targets.pool import pool_of_file, pool_of_run
 
     if not source.is_dir():
-        return pool_of_file(source, confidence_format), {"pool": file_hash(source)}
+        written = get_format(from_format) if from_format else confidence_format
+        return pool_of_file(source, written), written, {"pool": file_hash(source)}
     if verdicts is None:
         raise InputError(
             f"{source}: a rollout folder needs its verdicts; add --verdicts with the folder that calibsft verify wrote"
@@ -98,4 +127,18 @@ def _pool(source: Path, verdicts: Path | None, confidence_format: Any) -> tuple[
         raise InputError(
             f"{verdicts}: these are not verdicts on the rollouts in {source}; run calibsft verify {source} first"
         )
-    return pool_of_run(source, verdicts), hashes
+    return pool_of_run(source, verdicts), _graded_format(verdicts, from_format), hashes
+
+
+def _graded_format(verdicts: Path, from_format: str | None) -> "Format":
+    """The format that verdicts were made for; refuses another one in `--from-format`."""
+    from calibsft.artifacts import recorded_settings
+    from calibsft.responses.formats import get_format
+
+    graded = get_format(recorded_settings(verdicts)["format"])
+    if from_format and get_format(from_format) != graded:
+        raise InputError(
+            f"{verdicts}: these verdicts are for the format '{graded.name}', not '{from_format}'; leave --from-format out, or"
+            f" run calibsft verify with --format {from_format}"
+        )
+    return graded

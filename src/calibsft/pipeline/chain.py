@@ -30,6 +30,14 @@ class Chain:
         return replace(self, steps=())
 
     @property
+    def sampled(self) -> "Chain":
+        """The model whose rollouts this one learns from: itself, but the base is sampled in the recipe's format alone.
+
+        A training set in another format is the same responses with their confidences rewritten.
+        """
+        return self if self.steps else replace(self, other_format="")
+
+    @property
     def label(self) -> str:
         """How tables and figures call the model."""
         titles = [CALIBSFT_TITLE if step == CALIBSFT else METHODS[step].title for step in self.steps]

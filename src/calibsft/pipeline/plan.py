@@ -76,12 +76,13 @@ def _stages_of(run: Run, chain: Chain) -> Iterator[Stage]:
         if run.recipe.model == PLAYGROUND:
             yield make("base", chain, ("seed", "base"), (), stages.train_base)
     elif chain.steps[-1] == CALIBSFT:
-        yield from _sampled(run, chain.parent)
+        yield from _sampled(run, chain.parent.sampled)
         yield from _calibsft(run, chain.parent)
     else:
         yield from _prior(run, chain.parent)
-        yield from _sampled(run, chain.base)
-        needs = (model_stage(chain.parent), chain.base.stage("rollout"), chain.base.stage("verify"))
+        sampled = chain.base.sampled
+        yield from _sampled(run, sampled)
+        needs = (model_stage(chain.parent), sampled.stage("rollout"), sampled.stage("verify"))
         watched = ("eval",) if run.recipe.rl_of(chain.steps[-1]).eval_every else ()
         sections = ("seed", "format", "model", "device", "rl", *watched)
         yield make(chain.stage(), chain, sections, needs, stages.run_rl)
@@ -107,7 +108,7 @@ def _prior(run: Run, chain: Chain) -> Iterator[Stage]:
 def _calibsft(run: Run, chain: Chain) -> Iterator[Stage]:
     """Targets for the rollouts of a model, and the model fine-tuned on them."""
     build, sft = chain.stage("build"), chain.stage("sft")
-    sampled = (chain.stage("rollout"), chain.stage("verify"))
+    sampled = (chain.sampled.stage("rollout"), chain.sampled.stage("verify"))
     yield _stage(run, build, chain, ("seed", "format", "targets"), sampled, stages.build_training_set)
     sections = ("seed", "format", "model", "device", "sft")
     yield _stage(run, sft, chain, sections, (model_stage(chain), build), stages.run_sft)

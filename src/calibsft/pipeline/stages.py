@@ -104,10 +104,11 @@ def build_training_set(run: Run, chain: Chain, folder: Path) -> Facts:
     from calibsft.targets.build import build
     from calibsft.targets.pool import pool_of_run
 
-    rollouts = run.root / chain.stage("rollout")
-    pool = pool_of_run(rollouts, run.root / chain.stage("verify"))
-    recipe = run.recipe
-    summary = build(pool, recipe.targets, run.format(chain), recipe.seed, str(rollouts), folder)
+    recipe, sampled = run.recipe, chain.sampled
+    rollouts = run.root / sampled.stage("rollout")
+    pool = pool_of_run(rollouts, run.root / sampled.stage("verify"))
+    written, sampled_in = run.format(chain), run.format(sampled)
+    summary = build(pool, recipe.targets, written, recipe.seed, str(rollouts), folder, sampled_in)
     say("\n".join(build_lines(summary)))
     return {"label": chain.label, "rows": summary.rows, "group_size": summary.group_size}
 
@@ -128,7 +129,7 @@ def run_rl(run: Run, chain: Chain, folder: Path) -> Facts:
     from calibsft.rl.questions import read_questions
     from calibsft.rl.train import train_policy
 
-    recipe, base = run.recipe, chain.base
+    recipe, base = run.recipe, chain.base.sampled
     questions, rates = read_questions(run.root / base.stage("rollout"), run.root / base.stage("verify"))
     facts = train_policy(
         run.model(chain.parent),

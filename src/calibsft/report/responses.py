@@ -6,7 +6,6 @@ all its rollouts. Reads stage folders lazily: no more than what is shown is ever
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,9 +16,10 @@ from calibsft.recipe import TargetSettings
 from calibsft.report.summary import Responses
 from calibsft.responses.formats import Format, get_format
 from calibsft.responses.parse import parse
+from calibsft.success_rates import rate_questions
 from calibsft.tables import KEYS, QUESTION_KEYS
-from calibsft.targets.build import SUMMARY, exact_targets, rate_questions
-from calibsft.targets.pool import pool_of_run
+from calibsft.targets.build import SUMMARY, exact_targets
+from calibsft.targets.pool import first_samples, pool_of_run
 
 RESPONSES = 100_000
 TRAINING_SHARE = 10
@@ -80,12 +80,13 @@ def trained_responses(root: Path, stage: str, most: int, most_bytes: int) -> Res
         return None
     settings = recorded_settings(root / build)
     confidence_format = get_format(settings["format"])
-    pool = pool_of_run(root / rollout, root / verify)
+    targets = TargetSettings(**settings["targets"])
+    pool = first_samples(pool_of_run(root / rollout, root / verify), targets.samples)
     trained = pl.scan_parquet(path)
     shown = pool.join(trained, on=QUESTION_KEYS, how="semi")
     sizes = shown.select(*QUESTION_KEYS, bytes=pl.col("response").str.len_bytes())
     chosen = choose_questions(sizes, most, most_bytes)
-    rows = _with_targets(shown.join(chosen.lazy(), on=QUESTION_KEYS, how="semi"), settings, confidence_format)
+    rows = _with_targets(shown.join(chosen.lazy(), on=QUESTION_KEYS, how="semi"), targets, confidence_format)
     verdicts = pl.scan_parquet(root / verify / "part-*.parquet").select(*KEYS, "confidence", "answer")
     rows = rows.lazy().join(verdicts, on=KEYS).join(_roles(trained), on=KEYS, how="left").collect().sort(KEYS)
     total = pool.select(pl.len()).collect().item()
@@ -122,12 +123,12 @@ def _needed(root: Path, stage: str | None) -> list[str]:
     return [name for name in read_manifest(root / stage)["inputs"] if (root / name).is_dir()] if stage else []
 
 
-def _with_targets(pool: pl.LazyFrame, settings: dict[str, Any], confidence_format: Format) -> pl.DataFrame:
+def _with_targets(pool: pl.LazyFrame, settings: TargetSettings, confidence_format: Format) -> pl.DataFrame:
     """Responses with the text of their target, null for those that no training set takes."""
-    columns = (*KEYS, "finished", "correct", "reason", "response")
+    columns = (*KEYS, "ending", "correct", "reason", "response")
     rows = rate_questions(pool.select(columns).collect(), "report")
     kept = rows.filter(pl.col("reason") == "ok")
-    targets = exact_targets(kept, TargetSettings(**settings["targets"]))
+    targets = exact_targets(kept, settings)
     texts = pl.Series("target", [confidence_format.render(target) for target in targets], dtype=pl.String)
     return rows.join(kept.select(*KEYS, texts), on=KEYS, how="left").select(
         *KEYS, "correct", "reason", "response", "target"

@@ -3,6 +3,7 @@
 from fractions import Fraction
 from typing import Any
 
+from calibsft.success_rates import ending_lines
 from calibsft.targets.build import BuildSummary
 
 BANDS = 10
@@ -16,6 +17,9 @@ COLUMNS = (
 def build_lines(summary: BuildSummary) -> list[str]:
     """What was kept, and the target histogram before and after balancing."""
     lines = [f"{summary.responses:,} responses to {summary.questions:,} questions"]
+    lines += ending_lines(summary.endings)
+    if summary.format != summary.from_format:
+        lines.append(f"confidences rewritten from {summary.from_format} to {summary.format}")
     if summary.filtered:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in summary.filtered.items())
         lines.append(f"discarded: {reasons}")

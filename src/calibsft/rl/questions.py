@@ -19,7 +19,8 @@ from calibsft.responses.formats import Format
 from calibsft.rl.method import Method
 from calibsft.rollouts.prompts import prompt_ids
 from calibsft.schema import Question
-from calibsft.tables import read_table
+from calibsft.success_rates import count_endings, ending_lines, rate_questions, require_endings
+from calibsft.tables import QUESTION_KEYS, read_table
 
 SUCCESS_RATE = "success_rate"
 SuccessRates = Mapping[tuple[str, str], float]
@@ -41,6 +42,8 @@ class TrainingQuestion:
 def read_questions(data: Path, verdicts: Path | None = None) -> tuple[list[Question], SuccessRates]:
     """Questions and success rates from a file of questions or the folder of a rollout stage.
 
+    Questions with ungraded verdicts are left out: their rewards would mean nothing either.
+
     Parameters
     ----------
     data
@@ -55,7 +58,14 @@ def read_questions(data: Path, verdicts: Path | None = None) -> tuple[list[Quest
     else:
         questions = load_questions(data)
         rates = _rates_of_file(data, questions)
-    return questions, success_rates(verdicts) if verdicts else rates
+    if verdicts is None:
+        return questions, rates
+    labels = _labels_of(verdicts)
+    for line in ending_lines(count_endings(labels)):
+        say(f"rl: {line}")
+    rates = _success_rates(labels, str(verdicts))
+    ungraded = set(labels.select(QUESTION_KEYS).iter_rows()) - rates.keys()
+    return [question for question in questions if (question.dataset, question.id) not in ungraded], rates
 
 
 def _questions_of_rollouts(folder: Path) -> list[Question]:
@@ -86,19 +96,19 @@ def _rates_of_file(path: Path, questions: Sequence[Question]) -> SuccessRates:
     return {(q.dataset, q.id): rate for q, rate in zip(questions, rates.to_list(), strict=True)}
 
 
-def success_rates(verdicts: Path) -> SuccessRates:
-    """How often each question was solved in a folder of verdicts; ungraded responses do not count."""
+def _labels_of(verdicts: Path) -> pl.DataFrame:
+    """What success rates are counted from, one row per response."""
     files = shards(verdicts)
     if not files or "correct" not in pl.read_parquet_schema(files[0]):
         raise InputError(f"{verdicts}: no verdicts there; give the folder that calibsft verify wrote")
-    counts = (
-        pl.scan_parquet(files)
-        .drop_nulls("correct")
-        .group_by("dataset", "question_id")
-        .agg(pl.col("correct").sum(), pl.len())
-        .collect()
-    )
-    return {(dataset, id_): correct / count for dataset, id_, correct, count in counts.iter_rows()}
+    require_endings(verdicts)
+    return pl.scan_parquet(files).select(*QUESTION_KEYS, "correct", "ending").collect()
+
+
+def _success_rates(labels: pl.DataFrame, source: str) -> SuccessRates:
+    """How often each question was solved; none for a question with ungraded responses."""
+    rated = rate_questions(labels, source).unique(QUESTION_KEYS).select(*QUESTION_KEYS, "k", "n")
+    return {(dataset, id_): k / n for dataset, id_, k, n in rated.iter_rows()}
 
 
 def training_questions(

@@ -16,14 +16,15 @@ from calibsft.sft.loss import CONFIDENCE, NONE, REASONING
 
 
 def training_order(draws: Sequence[int], total: int, seed: int) -> list[int]:
-    """`total` row numbers: epoch e shuffles the rows of draw e modulo the number of draws."""
+    """`total` row numbers: epoch e shuffles the rows of draw e, modulo the number of draws that have rows."""
     members: dict[int, list[int]] = {}
     for row, draw in enumerate(draws):
         members.setdefault(draw, []).append(row)
+    blocks = list(members.values())
     order: list[int] = []
     epoch = 0
     while len(order) < total:
-        rows = list(members[epoch % len(members)])
+        rows = list(blocks[epoch % len(blocks)])
         Random(f"sft {seed} {epoch}").shuffle(rows)
         order += rows
         epoch += 1

@@ -51,7 +51,8 @@ class Encoder:
         start = confidence_start(text)
         if span is None or start is None:
             raise InputError(
-                f"a training response is not well formed: {text[-80:]!r}; build the training set with calibsft build"
+                f"a training response is not well formed as '{self._format.name}': {text[-80:]!r}; give the --format that"
+                " calibsft build wrote it in"
             )
         ids = self._keep_sampled(text, sampled, span[0]) if sampled is not None else None
         ids = ids if ids is not None else self._anew(text)

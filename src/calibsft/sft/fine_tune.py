@@ -17,6 +17,7 @@ from calibsft.rollouts.prompts import prompt_ids
 from calibsft.sft.batches import PlannedExamples, collate, training_order
 from calibsft.sft.card import sft_card
 from calibsft.sft.encode import Encoder, Example
+from calibsft.sft.fitting_rows import balanced_again
 from calibsft.sft.supervision import write_supervision
 from calibsft.sft.trainer import CalibSftTrainer
 from calibsft.tables import boolean_column, read_table
@@ -52,7 +53,7 @@ def fine_tune(
     # The trainer moves the model to its own device, one per process.
     model = load_model(model_name, "cpu", "float32")
     limit = min(settings.max_tokens, context_length(model) or settings.max_tokens)
-    examples, rows = encode_rows(tokenizer, rows, confidence_format, limit, data)
+    examples, rows = encode_rows(tokenizer, rows, confidence_format, limit, data, seed)
     if settings.lora:
         model = with_adapters(model, settings.lora)
     draws = rows["draw"].to_list() if "draw" in rows.columns else [0] * len(rows)
@@ -73,6 +74,7 @@ def fine_tune(
     tokens = sum(len(examples[row]) for row in order)
     return {
         "steps": settings.steps,
+        "rows": len(rows),
         "final_loss": history[-1]["loss"],
         "tokens": tokens,
         "device": str(trainer.args.device),
@@ -85,13 +87,17 @@ def encode_rows(
     confidence_format: Format,
     max_tokens: int,
     source: Path,
+    seed: int,
 ) -> tuple[list[Example], pl.DataFrame]:
-    """Every row as an example, and those rows; rows over `max_tokens` are left out and said."""
+    """Every row as an example, and those rows; rows over `max_tokens` are left out and said.
+
+    A set that was balanced is balanced again over the others, by the draw of `seed`.
+    """
     encoder = Encoder(tokenizer, confidence_format)
     prompts: dict[str, tuple[int, ...]] = {}
     sampled = rows["token_ids"].to_list() if "token_ids" in rows.columns else [None] * len(rows)
     end = tokenizer.eos_token_id
-    examples, kept = [], []
+    examples: dict[int, Example] = {}
     texts = rows.select("question", "response", "correct").iter_rows()
     for row, ((question, response, correct), ids) in enumerate(zip(texts, sampled, strict=True)):
         if question not in prompts:
@@ -102,18 +108,22 @@ def encode_rows(
         except InputError as error:
             raise InputError(f"{source}, row {row + 1}: {error}") from error
         if len(example) <= max_tokens:
-            examples.append(example)
-            kept.append(row)
+            examples[row] = example
     if not examples:
         raise InputError(
             f"{source}: every row is longer than {max_tokens} tokens, the smaller of sft.max_tokens and the model's context;"
             " raise sft.max_tokens or take a model with a longer context"
         )
+    kept = list(examples)
     if len(examples) < len(rows):
+        kept = balanced_again(rows, kept, seed)
+        more = f", and {len(examples) - len(kept)} others, so that every target is as frequent as before"
         warn(
             f"{source}: {len(rows) - len(examples)} of {len(rows)} rows exceed {max_tokens} tokens and are left out"
+            + (more if len(kept) < len(examples) else "")
+            + f"; {len(kept)} stay"
         )
-    return examples, rows[kept]
+    return [examples[row] for row in kept], rows[kept]
 
 
 def make_trainer(

@@ -2,12 +2,13 @@
 
 The order matters and is the paper's: success rates come from all responses of a question; only then are
 malformed and unfinished ones discarded; targets are exact rationals and are grouped as such; the text changes
-in the characters of the confidence value and nowhere else.
+in the characters of the confidence value and nowhere else, also where it is written in another format than it was
+sampled in.
 """
 
 import json
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,12 @@ from calibsft.progress import warn
 from calibsft.recipe import TargetSettings
 from calibsft.responses.formats import Format, messages
 from calibsft.responses.parse import parse, replace_confidence
-from calibsft.tables import KEYS, shown
+from calibsft.success_rates import count_endings, rate_questions
+from calibsft.tables import KEYS, QUESTION_KEYS
 from calibsft.targets import TARGETS
 from calibsft.targets.balance import balance
+from calibsft.targets.pool import first_samples
+from calibsft.targets.refusals import refuse_fewer_samples, refuse_malformed, refuse_useless
 
 SFT_TABLE = "sft.parquet"
 SFT_CHAT = "sft.jsonl"
@@ -33,8 +37,11 @@ SUMMARY = "targets.json"
 class BuildSummary:
     """What went in and what came out; the histograms count responses by exact target."""
 
+    format: str
+    from_format: str
     responses: int
     questions: int
+    endings: dict[str, int]
     filtered: dict[str, int]
     before: dict[Fraction, int]
     after: dict[Fraction, int]
@@ -44,12 +51,8 @@ class BuildSummary:
     rows_questions: int
 
     def to_json(self) -> dict[str, Any]:
-        plain = {
-            name: getattr(self, name)
-            for name in ("responses", "questions", "filtered", "group_size", "rows", "rows_questions")
-        }
-        histograms = {name: _written(getattr(self, name)) for name in ("before", "after", "dropped_groups")}
-        return plain | histograms
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return found | {name: _written(found[name]) for name in ("before", "after", "dropped_groups")}
 
 
 def _written(histogram: dict[Fraction, int]) -> dict[str, int]:
@@ -63,6 +66,7 @@ def build(
     seed: int,
     source: str,
     folder: Path,
+    from_format: Format | None = None,
 ) -> BuildSummary:
     """Write `sft.parquet`, `sft.jsonl` and `targets.json` into `folder`.
 
@@ -72,21 +76,29 @@ def build(
         Graded responses, as `targets.pool` makes them.
     source
         The name that complaints use for the pool.
+    from_format
+        How the pool's responses write their confidence; default: as the training set does.
     """
-    labels = pool.select(*KEYS, "finished", "correct", "reason").collect()
+    from_format = from_format or confidence_format
+    labels = _labels(pool, settings.samples, source)
     rated = rate_questions(labels, source)
     kept = rated.filter(pl.col("reason") == "ok")
     filtered = Counter(rated.filter(pl.col("reason") != "ok")["reason"].to_list())
-    _refuse_useless(rated, kept, filtered, source)
+    if filtered and kept.is_empty():
+        refuse_malformed(pool, filtered, from_format, source)
+    refuse_useless(rated, source)
     targets = exact_targets(kept, settings)
     chosen, group_size, dropped = _choose(kept, targets, settings, seed, source)
-    table = _with_text(pool, chosen, confidence_format)
+    table = _with_text(pool, chosen, from_format, confidence_format)
     write_parquet(folder / SFT_TABLE, table)
     write_atomic(folder / SFT_CHAT, lambda partial: _write_chat(partial, table, confidence_format))
     first = chosen.filter(pl.col("draw") == 0)
     summary = BuildSummary(
+        format=confidence_format.name,
+        from_format=from_format.name,
         responses=len(rated),
-        questions=rated.n_unique(("dataset", "question_id")),
+        questions=rated.n_unique(QUESTION_KEYS),
+        endings=count_endings(rated),
         filtered=dict(sorted(filtered.items())),
         before=dict(Counter(targets)),
         after=dict(
@@ -97,54 +109,17 @@ def build(
         group_size=group_size,
         dropped_groups=dropped,
         rows=len(first),
-        rows_questions=first.n_unique(("dataset", "question_id")),
+        rows_questions=first.n_unique(QUESTION_KEYS),
     )
     write_json(folder / SUMMARY, summary.to_json())
     return summary
 
 
-def rate_questions(labels: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Add `k` correct of `n` to every response, counted over all responses of its question.
-
-    A response that did not finish counts as wrong. Questions whose gold could not be read are ungraded; they
-    are left out with a warning.
-    """
-    question = ("dataset", "question_id")
-    ungraded = pl.col("correct").is_null().any().over(question)
-    lost = labels.filter(ungraded).n_unique(question) if labels["correct"].null_count() else 0
-    if lost:
-        warn(f"{source}: {lost} questions have ungraded responses and are left out")
-    correct = pl.col("correct") & pl.col("finished")
-    return labels.filter(~ungraded).with_columns(
-        correct=correct,
-        k=correct.sum().over(question).cast(pl.Int64),
-        n=pl.len().over(question).cast(pl.Int64),
-    )
-
-
-def _refuse_useless(rated: pl.DataFrame, kept: pl.DataFrame, filtered: Counter[str], source: str) -> None:
-    if rated.is_empty():
-        raise InputError(
-            f"{source}: no response could be graded, because no gold answer could be read; mend the golds"
-        )
-    single = rated.filter(pl.col("n") == 1)
-    if not single.is_empty():
-        raise InputError(
-            f"{source}: question {shown(single['question_id'][0])} has a single rollout, which gives no success rate"
-            f" ({len(single)} such questions); sample every question at least twice"
-        )
-    if kept.is_empty():
-        reasons = ", ".join(f"{reason}: {count}" for reason, count in filtered.most_common())
-        raise InputError(
-            f"{source}: none of the {len(rated)} responses is well formed ({reasons}); check --format and that responses hold"
-            " <think>, <answer> and <confidence>"
-        )
-    for outcome, word, remedy in ((True, "correct", "harder"), (False, "incorrect", "easier")):
-        if (rated["correct"] == outcome).all():
-            raise InputError(
-                f"{source}: every one of the {len(rated)} responses is {word}, so all targets would be {int(outcome)}.00 and there"
-                f" is nothing to learn; add {remedy} questions"
-            )
+def _labels(pool: pl.LazyFrame, samples: int | None, source: str) -> pl.DataFrame:
+    """What counts of every response that is used, without its text."""
+    labels = first_samples(pool.select(*KEYS, "ending", "correct", "reason"), samples).collect()
+    refuse_fewer_samples(labels, samples, source)
+    return labels
 
 
 def exact_targets(kept: pl.DataFrame, settings: TargetSettings) -> list[Fraction]:
@@ -180,7 +155,9 @@ def _choose(
     return pl.concat(frames), draws[0].group_size, draws[0].dropped
 
 
-def _with_text(pool: pl.LazyFrame, chosen: pl.DataFrame, confidence_format: Format) -> pl.DataFrame:
+def _with_text(
+    pool: pl.LazyFrame, chosen: pl.DataFrame, from_format: Format, confidence_format: Format
+) -> pl.DataFrame:
     """Fetch the chosen responses and put their targets into the text."""
     text = pool.select(*KEYS, "question", "response", "token_ids")
     table = chosen.lazy().join(text, on=KEYS, validate="m:1", maintain_order="left").collect()
@@ -188,7 +165,7 @@ def _with_text(pool: pl.LazyFrame, chosen: pl.DataFrame, confidence_format: Form
         Fraction(n, d) for n, d in table.select("target_numerator", "target_denominator").iter_rows()
     ]
     replaced = [
-        replace_confidence(response, parse(response, confidence_format), confidence_format.render(target))
+        replace_confidence(response, parse(response, from_format), confidence_format.render(target))
         for response, target in zip(table["response"], fractions, strict=True)
     ]
     return table.select(

@@ -1,7 +1,7 @@
 """The pool of graded responses that a training set is built from, from a run or from a user's own file.
 
 A pool is a lazy table with one row per response: dataset, question_id, sample, question, response,
-token_ids (null where unknown), finished, correct (null where ungraded), reason. Lazy, so that labels can be
+token_ids (null where unknown), finished, ending, correct (null where ungraded), reason. Lazy, so that labels can be
 counted over millions of responses before any text is read.
 """
 
@@ -13,8 +13,10 @@ from calibsft.artifacts import QUESTIONS
 from calibsft.errors import InputError
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse
+from calibsft.success_rates import ending_column, require_endings
 from calibsft.tables import (
     KEYS,
+    QUESTION_KEYS,
     boolean_column,
     read_table,
     require_columns,
@@ -31,9 +33,10 @@ OPTIONAL = ("sample", "finished", "dataset")
 
 def pool_of_run(rollouts: Path, verdicts: Path) -> pl.LazyFrame:
     """The pool of finished rollout and verify stages."""
+    require_endings(verdicts)
     responses = pl.scan_parquet(rollouts / "part-*.parquet")
     questions = pl.scan_parquet(rollouts / QUESTIONS).select("dataset", "question_id", "question")
-    graded = pl.scan_parquet(verdicts / "part-*.parquet").select(*KEYS, "correct", "reason")
+    graded = pl.scan_parquet(verdicts / "part-*.parquet").select(*KEYS, "correct", "reason", "ending")
     return responses.join(graded, on=KEYS, validate="1:1").join(
         questions, on=("dataset", "question_id"), validate="m:1"
     )
@@ -60,7 +63,14 @@ def pool_of_file(path: Path, confidence_format: Format) -> pl.LazyFrame:
     _check(path, frame)
     responses = zip(frame["response"], frame["finished"], strict=True)
     reasons = [parse(text, confidence_format, finished=finished).reason.value for text, finished in responses]
-    return frame.with_columns(pl.Series("reason", reasons)).lazy()
+    return frame.with_columns(pl.Series("reason", reasons), ending_column()).lazy()
+
+
+def first_samples(pool: pl.LazyFrame, samples: int | None) -> pl.LazyFrame:
+    """The pool with the first so many responses of every question, by their numbers; None keeps all."""
+    if samples is None:
+        return pool
+    return pool.filter(pl.col("sample").rank("ordinal").over(QUESTION_KEYS) <= samples)
 
 
 def _token_ids(path: Path, frame: pl.DataFrame) -> pl.Series:

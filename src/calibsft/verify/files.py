@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from calibsft.errors import InputError
+from calibsft.success_rates import ending_column
 from calibsft.tables import (
     list_of,
     read_table,
@@ -43,6 +44,7 @@ def read_responses(path: Path) -> pl.DataFrame:
         pl.col("sample").cast(pl.Int32),
         text_column(path, frame, "response").fill_null(""),
         "finished",
+        ending_column(),
         optional_text(path, frame, "answer").alias("other_answer"),
         optional_text(path, frame, "question").fill_null(""),
         gold_column(path, frame),

@@ -18,7 +18,8 @@ from calibsft.errors import InputError
 from calibsft.progress import Progress
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse
-from calibsft.schema import Grade, Verdict
+from calibsft.schema import Ending, Grade, Verdict
+from calibsft.success_rates import ending_column
 from calibsft.tables import KEYS, row_of, shown
 from calibsft.verify.files import read_responses
 from calibsft.verify.grader import GradeItem
@@ -37,6 +38,7 @@ VERDICT_SCHEMA = {
     "answer": pl.String,
     "confidence": pl.Float64,
     "grader": pl.String,
+    "ending": pl.String,
 }
 
 
@@ -93,7 +95,8 @@ def _with_golds(shard: Path) -> pl.DataFrame:
             f"{shard}, row {row}: question {shown(asked['question_id'][row - 1])} is not among the folder's questions;"
             " move the foreign shard out of the folder"
         )
-    return asked.rename({"forced_answer": "other_answer"})
+    ending = ending_column(forced=pl.col("forced_answer").is_not_null())
+    return asked.with_columns(ending).rename({"forced_answer": "other_answer"})
 
 
 def _verify_parts(
@@ -110,8 +113,8 @@ def _verify_parts(
 
 
 def _is_graded(path: Path, verifier: Verifier) -> bool:
-    """Whether a part is there, by the graders of today: verdicts of two versions must not stand side by side."""
-    if not path.is_file():
+    """Whether a part is there, as it is written today: verdicts of two versions must not stand side by side."""
+    if not path.is_file() or pl.read_parquet_schema(path) != VERDICT_SCHEMA:
         return False
     return all(
         verifier.is_current(name) for name in pl.read_parquet(path, columns=["grader"])["grader"].unique()
@@ -141,21 +144,24 @@ def verify(
     Parameters
     ----------
     responses
-        Columns dataset, question_id, sample, response, finished, other_answer (graded where the response holds no
-        answer), question, gold (lists), grader, tolerance.
+        Columns dataset, question_id, sample, response, finished, ending, other_answer (graded where the response
+        holds no answer, or was made to give this one), question, gold (lists), grader, tolerance.
     """
     texts = zip(responses["response"], responses["finished"], strict=True)
     parsed = [parse(text, confidence_format, finished=finished) for text, finished in texts]
-    given = zip(parsed, responses["other_answer"], strict=True)
-    answers = [other if p.answer is None else p.answer for p, other in given]
+    given = zip(parsed, responses["other_answer"], responses["ending"], strict=True)
+    # Open reasoning may mention an answer; one that the model was made to give comes before it.
+    answers = [
+        other if p.answer is None or ending == Ending.FORCED else p.answer for p, other, ending in given
+    ]
     grades = verifier.grade_all(_items(responses, answers), on_progress)
     names = {kind: verifier.name_of(kind) for kind in responses["grader"].unique()}
     graders = [names[kind] for kind in responses["grader"]]
     keys = responses.select(KEYS).iter_rows()
-    rows = zip(keys, grades, parsed, answers, graders, strict=True)
+    rows = zip(keys, grades, parsed, answers, graders, responses["ending"], strict=True)
     return [
-        Verdict(dataset, question_id, sample, grade, p.reason.value, answer, p.value, grader)
-        for (dataset, question_id, sample), grade, p, answer, grader in rows
+        Verdict(dataset, question_id, sample, grade, p.reason.value, answer, p.value, grader, Ending(ending))
+        for (dataset, question_id, sample), grade, p, answer, grader, ending in rows
     ]
 
 

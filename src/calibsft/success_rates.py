@@ -1,0 +1,71 @@
+"""How often each question was solved: the one count behind training targets and RL.
+
+A success rate is over all responses of a question, malformed ones too. A truncated response counts as wrong unless the
+model was made to answer (`rollout.force_answer`); then that answer counts.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+
+from calibsft.artifacts import shards
+from calibsft.errors import InputError
+from calibsft.progress import warn
+from calibsft.schema import Ending
+from calibsft.tables import QUESTION_KEYS
+
+
+def ending_column(forced: pl.Expr | None = None) -> pl.Expr:
+    """How each response ended, by its column `finished` and whether the model was made to answer after it."""
+    cut = pl.lit(Ending.TRUNCATED.value)
+    if forced is not None:
+        cut = pl.when(forced).then(pl.lit(Ending.FORCED.value)).otherwise(cut)
+    return pl.when("finished").then(pl.lit(Ending.FINISHED.value)).otherwise(cut).alias("ending")
+
+
+def rate_questions(labels: pl.DataFrame, source: str) -> pl.DataFrame:
+    """Add `k` correct of `n` to every response, counted over all responses of its question.
+
+    Questions with a response that could not be graded are left out with a warning.
+
+    Parameters
+    ----------
+    labels
+        Columns dataset, question_id, correct (null where ungraded), ending. In the result `correct` is what counts.
+    source
+        The name that the warning uses for the responses.
+    """
+    ungraded = pl.col("correct").is_null().any().over(QUESTION_KEYS)
+    lost = labels.filter(ungraded).n_unique(QUESTION_KEYS) if labels["correct"].null_count() else 0
+    if lost:
+        warn(f"{source}: {lost} questions have ungraded responses and are left out")
+    correct = pl.col("correct") & (pl.col("ending") != Ending.TRUNCATED.value)
+    return labels.filter(~ungraded).with_columns(
+        correct=correct,
+        k=correct.sum().over(QUESTION_KEYS).cast(pl.Int64),
+        n=pl.len().over(QUESTION_KEYS).cast(pl.Int64),
+    )
+
+
+def require_endings(verdicts: Path) -> None:
+    """Refuse a folder of verdicts that does not say how responses ended."""
+    if any("ending" not in pl.read_parquet_schema(file) for file in shards(verdicts)):
+        raise InputError(
+            f"{verdicts}: these verdicts of an earlier version do not say which responses were truncated; remove the"
+            " folder and run calibsft verify again"
+        )
+
+
+def ending_lines(endings: dict[str, int]) -> list[str]:
+    """What truncated responses count for, one line for each way; none where all responses finished."""
+    counted = {
+        Ending.TRUNCATED: "truncated responses count as wrong",
+        Ending.FORCED: "truncated responses were made to answer and count by that answer",
+    }
+    return [f"success rates: {endings[e]:,} {words}" for e, words in counted.items() if endings.get(e)]
+
+
+def count_endings(labels: pl.DataFrame) -> dict[str, int]:
+    """How many responses ended in which way."""
+    return dict(sorted(Counter(labels["ending"].to_list()).items()))

@@ -1,0 +1,59 @@
+"""Pools that no training set can be made of, each refused in one sentence with the way out."""
+
+from collections import Counter
+from typing import NoReturn
+
+import polars as pl
+
+from calibsft.errors import InputError
+from calibsft.responses.formats import FORMATS, Format
+from calibsft.responses.parse import parse
+from calibsft.tables import QUESTION_KEYS, shown
+
+# Responses on which other formats are tried.
+GUESSED_FROM = 1000
+
+
+def refuse_fewer_samples(labels: pl.DataFrame, samples: int | None, source: str) -> None:
+    """Refuse questions that have fewer responses than were asked for."""
+    counts = labels.group_by(QUESTION_KEYS, maintain_order=True).len()
+    short = counts.filter(pl.col("len") < (samples or 0))
+    if not short.is_empty():
+        raise InputError(
+            f"{source}: question {shown(short['question_id'][0])} has {short['len'][0]} responses and samples is {samples}"
+            f" ({len(short)} such questions); lower samples to {min(short['len'].to_list())} or sample more"
+        )
+
+
+def refuse_useless(rated: pl.DataFrame, source: str) -> None:
+    if rated.is_empty():
+        raise InputError(
+            f"{source}: no response could be graded, because no gold answer could be read; mend the golds"
+        )
+    single = rated.filter(pl.col("n") == 1)
+    if not single.is_empty():
+        raise InputError(
+            f"{source}: question {shown(single['question_id'][0])} has a single rollout, which gives no success rate"
+            f" ({len(single)} such questions); sample every question at least twice"
+        )
+    for outcome, word, remedy in ((True, "correct", "harder"), (False, "incorrect", "easier")):
+        if (rated["correct"] == outcome).all():
+            raise InputError(
+                f"{source}: every one of the {len(rated)} responses is {word}, so all targets would be {int(outcome)}.00 and there"
+                f" is nothing to learn; add {remedy} questions"
+            )
+
+
+def refuse_malformed(
+    pool: pl.LazyFrame, filtered: Counter[str], from_format: Format, source: str
+) -> NoReturn:
+    reasons = ", ".join(f"{reason}: {count}" for reason, count in filtered.most_common())
+    complaint = f"{source}: none of the {filtered.total()} responses is well formed as '{from_format.name}' ({reasons})"
+    texts = pool.select("response", "finished").head(GUESSED_FROM).collect().rows()
+    for name, other in FORMATS.items():
+        if any(parse(text, other, finished=finished).ok for text, finished in texts):
+            raise InputError(
+                f"{complaint}, but they are as '{name}'; add --from-format {name}, or for a rollout folder verify it with"
+                f" --format {name}"
+            )
+    raise InputError(f"{complaint}; check that responses hold <think>, <answer> and <confidence>")
