@@ -61,9 +61,9 @@ def ending_lines(endings: dict[str, int]) -> list[str]:
     """What truncated responses count for, one line for each way; none where all responses finished."""
     counted = {
         Ending.TRUNCATED: "truncated responses count as wrong",
-        Ending.FORCED: "truncated responses were made to answer and count by that answer",
+        Ending.FORCED: "truncated responses count by the answer that the model was then made to give",
     }
-    return [f"success rates: {endings[e]:,} {words}" for e, words in counted.items() if endings.get(e)]
+    return [f"success rates: {words} ({endings[e]:,})" for e, words in counted.items() if endings.get(e)]
 
 
 def count_endings(labels: pl.DataFrame) -> dict[str, int]:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -107,6 +108,26 @@ def test_the_report_opens_in_a_browser_without_a_request_and_shows_every_respons
     page.locator("#detail .token.confidence").first.wait_for()
     assert page.locator("#detail .target").count() > 0
     assert opened.requests == [report.as_uri()] and opened.complaints == []
+
+
+def test_a_method_of_another_format_trains_on_the_same_responses(
+    finished: tuple[Path, str, str], tmp_path: Path
+) -> None:
+    out = shutil.copytree(finished[0], tmp_path / "digits")
+    shutil.rmtree(out / "report")  # it is of fewer models
+    more = "pipelines=[[calibsft], [rlcr], [calibsft, rlcr], [calibsft, c3rl]]"
+    _, stderr = run(out, more)
+    assert {"rollout", "verify", "build", "sft"} <= set(skipped(stderr))
+    assert "confidences rewritten from probability to integer" in stderr
+    stages = {path.parent.name for path in out.glob("*/manifest.json")}
+    assert {"build-integer", "sft-integer", "calibsft-c3rl-integer"} < stages
+    assert not {"rollout-integer", "verify-integer"} & {path.name for path in out.iterdir()}
+    hashes = {name: manifest(out, name)["content_hash"] for name in ("rollout", "verify")}
+    assert manifest(out, "build-integer")["inputs"] == hashes
+    same, other = (pl.read_parquet(out / name / "sft.parquet") for name in ("build", "build-integer"))
+    assert other.drop("response").equals(same.drop("response"))
+    for before, after in zip(same["response"], other["response"], strict=True):
+        assert re.sub("[0-9.]+(?=</confidence>)", "", before) == re.sub("[0-9](?=</confidence>)", "", after)
 
 
 def test_every_checkpoint_has_a_card_with_its_calibration(finished: tuple[Path, str, str]) -> None:

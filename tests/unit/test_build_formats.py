@@ -200,8 +200,12 @@ def test_verdicts_of_another_format_than_named_are_refused(
 @pytest.mark.parametrize(
     "force, solved, said",
     [
-        (False, 1, "success rates: 2 truncated responses count as wrong"),
-        (True, 3, "success rates: 2 truncated responses were made to answer and count by that answer"),
+        (False, 1, "success rates: truncated responses count as wrong (2)"),
+        (
+            True,
+            3,
+            "success rates: truncated responses count by the answer that the model was then made to give (2)",
+        ),
     ],
 )
 def test_training_targets_and_rl_count_the_same_success_rate(

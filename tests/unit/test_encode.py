@@ -6,7 +6,7 @@ from transformers import PreTrainedTokenizerFast
 
 from calibsft.errors import InputError
 from calibsft.responses import get_format, parse, replace_confidence
-from calibsft.responses.spans import confidence_start, decode
+from calibsft.responses.spans import TokenOffsets, confidence_start, decode
 from calibsft.sft.encode import Encoder, Example
 
 PROMPT = (3, 1, 4)
@@ -90,6 +90,26 @@ def test_ids_the_tokenizer_would_not_choose_are_kept_too(build: Build, value: st
         kept = next(i for i in range(len(sampled)) if decode(tokenizer, sampled[:i]) == before)
         assert list(example.response[:kept]) == sampled[:kept]
         assert decode(tokenizer, example.response[kept:-1]).strip() == row[len(before) :].strip()
+
+
+@each_tokenizer
+@pytest.mark.parametrize(("name", "value"), [("integer", "7"), ("linguistic", "low")])
+def test_a_value_of_another_format_leaves_reasoning_and_answer_as_sampled(
+    build: Build, name: str, value: str
+) -> None:
+    tokenizer = build()
+    for text in rows_of(tokenizer):
+        row = retargeted(text, value)
+        for sampled in (encode(tokenizer, text), split_up(tokenizer, encode(tokenizer, text))):
+            if decode(tokenizer, sampled) != text or decode(tokenizer, encode(tokenizer, row)) != row:
+                continue  # the tokenizer has no such tokens
+            example = encoder(tokenizer, name).encode(PROMPT, row, sampled, correct=True)
+            check(tokenizer, row, example)
+            start = confidence_start(text)
+            assert start is not None
+            # A sampled token on the border belongs to the confidence; those before it are reasoning and answer.
+            kept = TokenOffsets(tokenizer, sampled, {}).first_token(start)
+            assert kept > 0 and list(example.response[:kept]) == sampled[:kept]
 
 
 def test_a_token_that_holds_the_value_and_the_tag_is_encoded_anew_as_a_whole() -> None:

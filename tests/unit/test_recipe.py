@@ -124,6 +124,7 @@ def test_a_value_may_hold_an_equals_sign() -> None:
             "rollout.samples=0",
             "rollout.samples = 0: input should be greater than or equal to 1; correct that key",
         ),
+        ("targets.samples=60", "targets.samples 60 exceeds rollout.samples 50; change either"),
         ("rollout.samples=many", "rollout.samples = 'many': input should be a valid integer"),
         ("targets.mix=1.5", "targets.mix = 1.5: input should be less than or equal to 1"),
         ("targets.mix=.nan", "targets.mix = nan: input should be a finite number"),

@@ -130,7 +130,7 @@ def test_verdicts_take_precedence_over_the_rates_of_the_file(
     assert [question.id for question in questions] == ["a"], "b and c are not wholly graded"
     shown = capsys.readouterr().err
     assert "2 questions have ungraded responses and are left out" in shown
-    assert "rl: success rates: 1 truncated responses count as wrong" in shown
+    assert "rl: success rates: truncated responses count as wrong (1)" in shown
 
 
 def test_verdicts_that_do_not_say_how_responses_ended_are_refused(tmp_path: Path) -> None:
