@@ -9,8 +9,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from calibsft.artifacts import QUESTIONS, StageFolder, write_parquet
+from calibsft.artifacts import QUESTIONS, SUPERVISION, StageFolder, read_manifest, write_parquet
 from calibsft.playground.tokenizer import build_tokenizer
+from calibsft.report.responses import trained_responses
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.parse import parse, render
 from calibsft.responses.spans import decode
@@ -135,7 +136,7 @@ def rollout(question: str, sample: int, kind: str, force: bool) -> Rollout:
 
 @pytest.fixture
 def run(calibsft: Command, tmp_path: Path) -> Callable[..., None]:
-    """Finished rollout and verify stages `r` and `v`, of responses that were made to answer or not."""
+    """Finished stages `rollout` and `verify`, of responses that were made to answer or not."""
 
     def make(force: bool = False) -> None:
         asked = [Question(name, f"{name}*77", (gold,), "exact", "d") for name, gold in GOLD.items()]
@@ -150,8 +151,8 @@ def run(calibsft: Command, tmp_path: Path) -> Callable[..., None]:
             write_parquet(folder / "part-00000.parquet", rollouts_frame(rows))
             return {}
 
-        StageFolder(tmp_path / "r", "rollout", {"format": "probability"}, {}).perform(work, fresh=False)
-        code, _, err = calibsft("verify", "r", "--out", "v")
+        StageFolder(tmp_path / "rollout", "rollout", {"format": "probability"}, {}).perform(work, fresh=False)
+        code, _, err = calibsft("verify", "rollout", "--out", "verify")
         assert code == 0, err
 
     return make
@@ -161,8 +162,10 @@ def test_a_run_of_probabilities_becomes_a_training_set_of_digits(
     calibsft: Command, run: Callable[..., None]
 ) -> None:
     run()
-    assert calibsft("build", "r", "--verdicts", "v", "--out", "same")[0] == 0
-    code, _, err = calibsft("build", "r", "--verdicts", "v", "--format", "integer", "--out", "other")
+    assert calibsft("build", "rollout", "--verdicts", "verify", "--out", "same")[0] == 0
+    code, _, err = calibsft(
+        "build", "rollout", "--verdicts", "verify", "--format", "integer", "--out", "other"
+    )
     assert code == 0, err
     same, other = (pl.read_parquet(f"{folder}/sft.parquet") for folder in ("same", "other"))
     assert other.drop("response").equals(same.drop("response"))
@@ -173,7 +176,9 @@ def test_a_training_set_of_digits_is_trained_on_the_sampled_ids(
     calibsft: Command, run: Callable[..., None]
 ) -> None:
     run()
-    assert calibsft("build", "r", "--verdicts", "v", "--format", "integer", "--out", "other")[0] == 0
+    assert (
+        calibsft("build", "rollout", "--verdicts", "verify", "--format", "integer", "--out", "other")[0] == 0
+    )
     rows = pl.read_parquet("other/sft.parquet")
     examples, kept = encode_rows(TOKENIZER, rows, FORMATS["integer"], 64, Path("other"), 0)
     assert len(kept) == len(rows) > 0
@@ -191,10 +196,15 @@ def test_verdicts_of_another_format_than_named_are_refused(
     calibsft: Command, run: Callable[..., None]
 ) -> None:
     run()
-    code, out, err = calibsft("build", "r", "--verdicts", "v", "--from-format", "integer", "--out", "o")
+    code, out, err = calibsft(
+        "build", "rollout", "--verdicts", "verify", "--from-format", "integer", "--out", "o"
+    )
     assert (code, out) == (2, "")
     assert "verdicts are for the format 'probability', not 'integer'; leave --from-format out, or" in err
-    assert calibsft("build", "r", "--verdicts", "v", "--from-format", "probability", "--out", "o")[0] == 0
+    assert (
+        calibsft("build", "rollout", "--verdicts", "verify", "--from-format", "probability", "--out", "o")[0]
+        == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -212,7 +222,7 @@ def test_training_targets_and_rl_count_the_same_success_rate(
     calibsft: Command, run: Callable[..., None], force: bool, solved: int, said: str
 ) -> None:
     run(force)
-    code, out, err = calibsft("build", "r", "--verdicts", "v", "--no-balance", "--out", "b")
+    code, out, err = calibsft("build", "rollout", "--verdicts", "verify", "--no-balance", "--out", "b")
     assert code == 0 and said in out, err
     built = pl.read_parquet("b/sft.parquet")
     assert set(built.select(*KEYS).iter_rows()) == {
@@ -223,7 +233,35 @@ def test_training_targets_and_rl_count_the_same_success_rate(
     }
     rates = {("d", name): q for name, q in built.select("question_id", "q").unique().iter_rows()}
     assert rates == {("d", "a"): solved / 4, ("d", "b"): 0.5}
-    _, found = read_questions(Path("r"), Path("v"))
+    _, found = read_questions(Path("rollout"), Path("verify"))
     assert found == rates
     endings = json.loads(Path("b/targets.json").read_text())["endings"]
     assert endings == {"finished": 6, "forced" if force else "truncated": 2}
+
+
+def test_a_report_shows_the_responses_that_a_cut_pool_used_with_their_targets(
+    calibsft: Command, run: Callable[..., None], tmp_path: Path
+) -> None:
+    run()
+    arguments = ("--no-balance", "--samples", 3, "--format", "integer", "--out", "build")
+    assert calibsft("build", "rollout", "--verdicts", "verify", *arguments)[0] == 0
+    built = pl.read_parquet("build/sft.parquet")
+    nothing = {
+        "tokens": [[""]] * len(built),
+        "weights": [[0.0]] * len(built),
+        "confidence_at": [0] * len(built),
+    }
+    trained = built.select(KEYS).with_columns(**{name: pl.Series(cells) for name, cells in nothing.items()})
+
+    def work(folder: Path) -> dict[str, Any]:
+        write_parquet(folder / SUPERVISION, trained)
+        return {}
+
+    inputs = {"build": str(read_manifest(Path("build"))["content_hash"])}
+    StageFolder(tmp_path / "sft", "sft", {}, inputs).perform(work, fresh=False)
+    shown = trained_responses(tmp_path, "sft", most=100, most_bytes=10_000)
+    assert shown is not None and shown.total == 6 and set(shown.rows["sample"]) == {0, 1, 2}
+    targets = {tuple(keys): text for *keys, text in shown.rows.select(*KEYS, "target").iter_rows()}
+    for *keys, text in built.select(*KEYS, "response").iter_rows():
+        assert f"<confidence>{targets.pop(tuple(keys))}</confidence>" in text
+    assert set(targets.values()) == {None}
