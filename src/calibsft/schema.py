@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ class Grade(StrEnum):
 class Verdict:
     """One response, parsed and graded.
 
-    `reason` is the parser's code, "ok" for a well-formed response. `confidence` is None when the text
-    holds no readable confidence. `grader` is what graded the answer, by name and version. `ending` decides whether a
+    `reason` is the parser's code, "ok" for a well-formed response. `confidence` is the stated one as scores read it,
+    None where it is unreadable. `grader` is what graded the answer, by name and version. `ending` decides whether a
     right answer counts in its question's success rate.
     """
 

@@ -286,8 +286,8 @@ def test_the_policy_says_what_was_decided_and_options_fill_in_what_a_file_does_n
     policy = read_policy(tmp_path / "new/p.json")
     assert (found["policy"], policy.threshold, policy.risk) == ("new/p.json", found["threshold"], 0.25)
     assert (policy.model, policy.format, policy.on_local_failure) == ("org/m", "linguistic", "defer")
-    assert (policy.n, policy.unreadable, policy.sampling) == (900, rows["confidence"].null_count(), None)
-    assert sum(policy.confidences.values()) + policy.unreadable == 900
+    assert (policy.n, policy.never_confident, policy.sampling) == (900, rows["confidence"].null_count(), None)
+    assert sum(policy.confidences.values()) + policy.never_confident == 900
     assert not (tmp_path / "policy.json").exists()
     found = decided(calibsft, *ROUTE)
     policy = read_policy(tmp_path / "policy.json")

@@ -55,8 +55,8 @@ def one_sentence(result: tuple[int, str, str]) -> str:
         ("{", "not JSON"),
         ("[]", "not a policy"),
         ('{"kind": "other"}', "not a policy"),
-        ('{"kind": "calibsft-policy", "version": 2}', "version 2 is not 1"),
-        ('{"kind": "calibsft-policy", "version": 1}', "otherwise"),
+        ('{"kind": "calibsft-policy", "version": 1}', "version 1 is not 2"),
+        ('{"kind": "calibsft-policy", "version": 2}', "otherwise"),
     ],
 )
 def test_a_file_that_is_no_policy_is_refused(

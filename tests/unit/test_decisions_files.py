@@ -113,10 +113,32 @@ def test_what_is_not_well_formed_is_not_confident_whatever_it_says(tmp_path: Pat
     header = "question_id,confidence,correct,well_formed"
     path = csv(tmp_path / "r.csv", header, "a,.9,1,true", "b,.9,1,false", "c,.9,0,0", "d,.8,1,")
     assert read_calibration(path, None).rows["confidence"].to_list() == [0.9, None, None, 0.8]
-    assert read_calibration(path, "drop").rows["question_id"].to_list() == ["a", "d"]
+    assert read_calibration(path, "drop").rows["confidence"].to_list() == [0.9, None, None, 0.8]
     wrong = csv(tmp_path / "w.csv", header, "a,.9,1,true", "b,.9,1,maybe")
     with pytest.raises(InputError, match="row 2: well_formed 'maybe' is neither true nor false"):
         read_calibration(wrong, None)
+
+
+def test_only_how_a_readable_confidence_is_written_is_not_held_against_a_response(tmp_path: Path) -> None:
+    header = "question_id,confidence,correct,well_formed,reason"
+    rows = [
+        "a,.9,1,false,bad_confidence",
+        "b,.9,1,false,stray_text",
+        "c,,1,false,bad_confidence",
+        "d,.9,1,true,",
+    ]
+    path = csv(tmp_path / "r.csv", header, *rows)
+    expected = [0.9, None, None, 0.9]
+    assert read_calibration(path, "counted").rows["confidence"].to_list() == expected
+    assert read_calibration(path, "drop").rows["question_id"].to_list() == ["a", "b", "d"]
+    both = csv(
+        tmp_path / "b.csv",
+        header.replace("correct", "local_correct,strong_correct"),
+        *(row.replace(",1,", ",1,0,") for row in rows),
+    )
+    found = read_routing(both, None, "counted", None)
+    assert found.rows["confidence"].to_list() == expected
+    assert read_routing(both, None, "drop", None).rows["question_id"].to_list() == ["a", "b", "d"]
 
 
 def test_an_evaluation_gives_model_format_and_sampling_and_counts_what_it_could_not_read(

@@ -172,6 +172,7 @@ def test_a_text_the_tokenizer_cannot_reproduce_is_refused() -> None:
         "<answer>2</answer><confidence>0.73</confidence>",
         "<think></think><answer>2</answer>",
         "<think></think><answer>2</answer><confidence>7</confidence>",
+        "<think></think><answer>2</answer><confidence>0.7</confidence>",
         "",
     ],
 )

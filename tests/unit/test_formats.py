@@ -226,3 +226,43 @@ def test_system_prompts_are_single_spaced_lines() -> None:
 
 def test_a_format_is_listed_under_its_own_name() -> None:
     assert {name: entry.name for name, entry in FORMATS.items()} == {name: name for name in GRIDS}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0", Fraction(0)), ("1", Fraction(1)), ("0.", Fraction(0)), ("1.", Fraction(1)), ("1.0", Fraction(1)),
+        ("0.9", Fraction(9, 10)), (".5", Fraction(1, 2)), ("0.875", Fraction(7, 8)), ("1.000", Fraction(1)),
+        ("0.12345678901234567890", Fraction(1234567890123456789, 10**19)),
+    ],
+)  # fmt: skip
+def test_scores_read_any_plain_decimal_exactly(text: str, value: Fraction) -> None:
+    for name in ("probability", "probability-0.05"):
+        assert get_format(name).stated(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ".", "1.01", "1.00000000000000000001", "2", "10", "50.", "00.5", "01", "-0", "+0.5", "-0.5", "1e-1", "5E-1", "nan", "inf", "0x1",
+     "0_1", "0.5_0", "50%", "0.5%", "0,5", "1/2", "0.5.", "0..5", "0. 5", " 0.5", "0.5\n", "٠.٥", "０.５", "0．5", "½", "𝟎.𝟓", "0.5\u200b",
+     "0." + "1" * 21, "0." + "1" * 100_000],
+)  # fmt: skip
+def test_what_is_no_plain_decimal_is_unreadable(text: str) -> None:
+    assert get_format("probability").stated(text) is None
+
+
+@pytest.mark.parametrize("name", ["integer", "linguistic"])
+def test_where_no_decimal_is_asked_for_scores_read_the_grammar_alone(name: str) -> None:
+    chosen = get_format(name)
+    assert [chosen.stated(text) for text in chosen.words] == [chosen.read(text) for text in chosen.words]
+    for text in ("0.9", "1.0", "07", "10", "High", "very high"):
+        assert chosen.stated(text) is None
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_value_comes_back_from_the_float_of_a_table(name: str) -> None:
+    chosen = get_format(name)
+    texts = (*chosen.words, *(("0.9", "0.875", "0.000012345", "0.123456789012345") if chosen.decimal else ()))
+    for text in texts:
+        value = chosen.stated(text)
+        assert value is not None and chosen.exact(float(value)) == value

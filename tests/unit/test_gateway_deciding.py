@@ -101,11 +101,19 @@ def test_a_malformed_response_is_not_confident_whatever_it_states(
 
 
 @pytest.mark.parametrize(
-    "stated", ["1", "0.9", ".90", "1.01", "-0.50", "nan", "0,90", "٠.٩٠", "high", "0.90 "]
+    "stated, value",
+    [("1", 1.0), ("0.9", 0.9), (".90", 0.9), ("0.90 ", 0.9), ("0.875", 0.875), ("1.01", None), ("-0.50", None),
+     ("nan", None), ("0,90", None), ("٠.٩٠", None), ("high", None), ("9e-1", None), ("90%", None)],
+)  # fmt: skip
+def test_any_plain_decimal_is_a_confidence_and_nothing_else(stated: str, value: float | None) -> None:
+    assert read_response(confident(stated), True, PROBABILITY).confidence == value
+
+
+@pytest.mark.parametrize(
+    "stated, outcome", [("0.9", "answered"), ("0.8999", "deferred"), ("0.90001", "answered")]
 )
-def test_only_the_formats_own_way_of_writing_is_a_confidence(stated: str) -> None:
-    reading = read_response(confident(stated), True, PROBABILITY)
-    assert (reading.confidence is None) == (stated != "0.90 ")
+def test_a_confidence_of_any_length_is_compared_with_the_threshold_exactly(stated: str, outcome: str) -> None:
+    assert decided(confident(stated), threshold=90).outcome == outcome
 
 
 def test_a_response_cut_off_at_its_limit_is_malformed_however_it_looks() -> None:

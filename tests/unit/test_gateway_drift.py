@@ -26,7 +26,7 @@ SHORT = 40
 
 def calibrated_on(reached: Iterable[int], **fields: Any) -> Policy:
     counts = Counter(int(one) for one in reached)
-    return policy(unreadable=counts.pop(-1, 0), confidences=dict(counts), **fields)
+    return policy(never_confident=counts.pop(-1, 0), confidences=dict(counts), **fields)
 
 
 def windows(found: Drift, reached: np.ndarray) -> list[bool]:

@@ -28,22 +28,22 @@ def metrics_of(rows: pl.DataFrame) -> dict[str, object]:
 def test_an_unreadable_confidence_counts_as_zero_and_the_rest_stands_beside_it() -> None:
     part = ROWS.filter(pl.col("dataset") == "a")
     found = score_table(ROWS)["datasets"]["a"]
-    excluded, malformed = found.pop("excluded"), found.pop("malformed")
+    excluded, unreadable = found.pop("excluded"), found.pop("unreadable")
     assert found == metrics_of(part.with_columns(pl.col("confidence").fill_null(0.0)))
-    assert malformed == pytest.approx(1 / 3)
+    assert unreadable == pytest.approx(1 / 3)
     readable = metrics_of(part.drop_nulls())
     assert excluded == {key: readable[key] for key in ("n", "brier", "ece", "auroc")}
 
 
 def test_without_unreadable_confidences_there_is_no_second_policy() -> None:
     found = score_table(ROWS)["datasets"]["b"]
-    assert found.pop("malformed") == 0
+    assert found.pop("unreadable") == 0
     assert found == metrics_of(ROWS.filter(pl.col("dataset") == "b"))
 
 
 def test_nothing_readable_is_scored_without_a_crash() -> None:
     found = score_table(pl.DataFrame({"confidence": [None, None], "correct": [True, False]}))["overall"]
-    assert (found["malformed"], found["brier"], found["pass@1"]) == (1, 0.5, 0.5)
+    assert (found["unreadable"], found["brier"], found["pass@1"]) == (1, 0.5, 0.5)
     assert found["excluded"] == {"n": 0, "brier": None, "ece": None, "auroc": None}
 
 
@@ -52,7 +52,7 @@ def test_split_figures_are_plain_means_over_datasets() -> None:
     a, b, c = (score["datasets"][name] for name in "abc")
     splits = score["splits"]
     assert set(splits) == {"id", "ood", "mean over datasets"}
-    for name in (*(set(METRICS) - {"auroc"}), "malformed"):
+    for name in (*(set(METRICS) - {"auroc"}), "unreadable"):
         assert splits["id"][name] == pytest.approx((a[name] + b[name]) / 2)
         assert splits["mean over datasets"][name] == pytest.approx((a[name] + b[name] + c[name]) / 3)
     assert splits["id"]["excluded"]["brier"] == pytest.approx((a["excluded"]["brier"] + b["brier"]) / 2)
@@ -175,9 +175,9 @@ def test_csv_cells_that_are_no_confidence_follow_the_policy(tmp_path: Path, cell
     with pytest.raises(InputError, match=r"row 2: .* \(1 found\)"):
         score_file(path)
     dropped, counted = score_file(path, "drop"), score_file(path, "counted")
-    assert (dropped["overall"]["n"], dropped["dropped"], dropped["overall"]["malformed"]) == (2, 1, 0)
+    assert (dropped["overall"]["n"], dropped["dropped"], dropped["overall"]["unreadable"]) == (2, 1, 0)
     assert (counted["overall"]["n"], counted["dropped"]) == (3, 0)
-    assert counted["overall"]["malformed"] == pytest.approx(1 / 3)
+    assert counted["overall"]["unreadable"] == pytest.approx(1 / 3)
     assert counted["overall"]["brier"] == evaluate([0.9, 0, 0.2], [1, 1, 0])["brier"]
 
 

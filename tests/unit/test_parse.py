@@ -126,7 +126,7 @@ def test_every_other_response_has_its_reason(text: str, finished: bool, reason: 
     parsed = parse(text, finished=finished)
     assert parsed.reason == reason
     assert not parsed.ok
-    assert parsed.value_span is None
+    assert (parsed.value_span is None) == (parsed.actionable is None)
 
 
 def test_the_table_covers_the_whole_vocabulary() -> None:
@@ -207,7 +207,41 @@ def test_values_of_every_format_are_replaced(name: str, old: str, new: str) -> N
     assert replace_confidence(text, parse(text, name), new) == render(old, old, f" {new} ")
 
 
-@pytest.mark.parametrize("text", [f"{T} {A} {C}.", f"{T} {A}", f"{T} {A} <confidence>0.7</confidence>", ""])
+@pytest.mark.parametrize("text", [f"{T} {A} {C}.", f"{T} {A}", f"{T} {A} <confidence>7</confidence>", ""])
 def test_a_malformed_response_has_no_confidence_to_replace(text: str) -> None:
-    with pytest.raises(ValueError, match="well-formed"):
+    with pytest.raises(ValueError, match="layout"):
         replace_confidence(text, parse(text), "0.10")
+
+
+@pytest.mark.parametrize("written", ["0.9", ".9", "0.90", " 0.900\n", "0.9000000000000000"])
+def test_how_a_decimal_is_written_does_not_change_what_is_stated(written: str) -> None:
+    parsed = parse(render("r", "4", written))
+    assert (parsed.value, parsed.actionable) == (Fraction(9, 10), Fraction(9, 10))
+    assert parsed.ok == (written == "0.90")
+    assert parsed.reason == (Reason.OK if parsed.ok else Reason.BAD_CONFIDENCE)
+    assert parsed.value_span is not None
+    assert replace_confidence(render("r", "4", written), parsed, "0.50") == render(
+        "r", "4", written.replace(written.strip(), "0.50")
+    )
+
+
+@pytest.mark.parametrize(("text", "finished", "reason"), MALFORMED)
+def test_a_malformed_response_is_confident_only_if_nothing_but_its_decimal_is_amiss(
+    text: str, finished: bool, reason: str
+) -> None:
+    parsed = parse(text, finished=finished)
+    assert parsed.actionable == (parsed.value if reason == "bad_confidence" else None)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (f"{T} {A} <confidence>0. <confidence>0.1</confidence></confidence>", Fraction(1, 10)),
+        (f"{T} <answer>4 <confidence>0.9</confidence></answer>", Fraction(9, 10)),
+        (f"{T} {A} {C} <confidence>sure</confidence>", None),
+        (f"{T} {A} {C} <confidence>0.9", Fraction(73, 100)),
+        (f"{T} {A} 0.9</confidence>", None),
+    ],
+)
+def test_scores_read_the_last_confidence_wherever_it_stands(text: str, value: Fraction | None) -> None:
+    assert (parse(text).value, parse(text).actionable) == (value, None)

@@ -40,7 +40,7 @@ def test_a_certificate_becomes_a_policy_that_abstains_with_the_counts_of_calibra
     policy = abstaining(format="integer")
     assert policy.model_dump(mode="json") == {
         "kind": "calibsft-policy",
-        "version": 1,
+        "version": 2,
         "otherwise": "abstain",
         "threshold": 41,
         "procedure": "union",
@@ -54,7 +54,7 @@ def test_a_certificate_becomes_a_policy_that_abstains_with_the_counts_of_calibra
         "sampling": None,
         "on_local_failure": "error",
         "confidences": {"40": 80, "95": 100},
-        "unreadable": 20,
+        "never_confident": 20,
     }
     assert not policy.needs_strong and abstaining(on_local_failure="defer").needs_strong
 
@@ -68,7 +68,7 @@ def test_a_route_becomes_a_policy_that_defers_also_on_failure() -> None:
         "defer",
         "probability",
     )
-    assert (policy.confidences, policy.unreadable, policy.needs_strong) == ({40: 80, 95: 100}, 20, True)
+    assert (policy.confidences, policy.never_confident, policy.needs_strong) == ({40: 80, 95: 100}, 20, True)
     assert deferring_policy(found, data_hash="abc", on_local_failure="error").on_local_failure == "error"
 
 
@@ -92,7 +92,7 @@ def test_a_policy_reads_as_it_was_written_with_a_byte_order_mark_too(
 
 OTHER_VALUES: dict[str, Any] = {
     "threshold": 42, "procedure": "fixed-sequence", "risk": 0.2, "delta": 0.1, "n": 201, "data_hash": "abd", "model": "n",
-    "format": "integer", "on_local_failure": "defer", "confidences": {"40": 81, "95": 100}, "unreadable": 21,
+    "format": "integer", "on_local_failure": "defer", "confidences": {"40": 81, "95": 100}, "never_confident": 21,
 }  # fmt: skip
 
 
@@ -120,8 +120,8 @@ def test_the_id_changes_with_the_sampling_and_with_what_is_done_below_the_thresh
     "change, told",
     [
         ({"kind": "policy"}, "not a policy; write one with calibsft certify or route"),
-        ({"version": 2}, "policy version 2 is not 1; use the calibsft that wrote it"),
-        ({"version": None}, "policy version None is not 1"),
+        ({"version": 1}, "policy version 1 is not 2; use the calibsft that wrote it"),
+        ({"version": None}, "policy version None is not 2"),
         ({"threshhold": 3}, "unknown key 'threshhold'; did you mean 'threshold'?"),
         ({"sampling": {"heat": 1}}, "unknown key 'sampling.heat'; known: temperature"),
         ({"threshold": 0.83}, "threshold = 0.83: input should be a valid integer; correct that key"),
@@ -180,7 +180,7 @@ def test_a_missing_policy_and_a_folder_are_refused(tmp_path: Path) -> None:
 
 def test_only_a_policy_is_ever_overwritten(tmp_path: Path, data: dict[str, Any]) -> None:
     policy, path = Policy.model_validate(data), tmp_path / "p.json"
-    for text in ('{"threshold": 3}', "notes", json.dumps({**data, "version": 2}), ""):
+    for text in ('{"threshold": 3}', "notes", json.dumps({**data, "version": 1}), ""):
         path.write_text(text)
         with pytest.raises(
             InputError, match=r"something else than a policy.*choose another file with --policy"

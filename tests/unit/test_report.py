@@ -141,7 +141,7 @@ def test_an_undefined_auroc_is_a_dash_and_its_absence_is_noted() -> None:
 def test_a_model_without_a_benchmark_gets_dashes() -> None:
     short = score_table(BASE.rows.filter(dataset="gsm8k"))
     outside = headline_tables(["Short", "Tuned"], [short, SCORES[1]])[1]
-    assert [cell.text for cell in outside.rows[0][1:]] == ["–"] * 7
+    assert [cell.text for cell in outside.rows[0][1:]] == ["–"] * 8
     assert not any(cell.best for row in outside.rows for cell in row)
 
 

@@ -290,6 +290,7 @@ def test_the_figures_of_a_step_are_those_worked_by_hand() -> None:
             "distinct_values": (1 + 2) / 2,
             "confidence_entropy": 1.0,
             "malformed": 3 / 6,
+            "unreadable": 2 / 6,
             "malformed/truncated": 2 / 6,
             "malformed/missing_answer": 1 / 6,
             "response_tokens": 30 / 6,

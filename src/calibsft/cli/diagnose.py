@@ -149,8 +149,10 @@ def _diagnose_file(path: Path, malformed: str | None, group_size: int) -> "Diagn
     frame, _ = read_scored(rows, "counted" if policy == "drop" else policy)
     keys = [name for name in ("dataset", "question_id") if name in frame.columns]
     questions = frame.select(keys).to_struct() if "question_id" in keys else None
+    known = "well_formed" in frame.columns
+    malformed_share = int((~frame["well_formed"]).sum()) / len(frame) if known else None
     try:
-        return prior.diagnose(frame["confidence"], frame["correct"], questions, group_size)
+        return prior.diagnose(frame["confidence"], frame["correct"], questions, group_size, malformed_share)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
 

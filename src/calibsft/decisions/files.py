@@ -1,7 +1,7 @@
 """What decisions are calibrated on: users' files, folders of verdicts, evaluations, and two of them side by side.
 
-A file is read as `calibsft score` reads it. A response that is marked as not well formed counts as not confident, because
-that is how a gateway takes it. Does not choose among several responses to a question nor decide anything.
+A file is read as `calibsft score` reads it. A confidence that nobody may act on counts as none (`responses.actionable`),
+because that is how a gateway takes it. Does not choose among several responses to a question nor decide anything.
 """
 
 import hashlib
@@ -16,7 +16,8 @@ from calibsft.decisions.by_question import ByQuestion
 from calibsft.errors import InputError, unknown_name
 from calibsft.evaluation import ROWS
 from calibsft.metrics.batches import batches
-from calibsft.metrics.files import MALFORMED_POLICIES, confidence_column, malformed_rows, read_scored
+from calibsft.metrics.files import MALFORMED_POLICIES, confidence_column, read_scored, reason_column
+from calibsft.responses.actionable import actionable
 from calibsft.tables import (
     KEYS,
     QUESTION_KEYS,
@@ -28,6 +29,7 @@ from calibsft.tables import (
     row_of,
     shown,
     text_column,
+    truth_column,
 )
 
 ROUTING_COLUMNS = ("question_id", "confidence", "local_correct", "strong_correct")
@@ -64,7 +66,7 @@ def read_calibration(path: Path, malformed: str | None) -> Calibration:
         for a folder, "error" for a file.
     """
     rows, left_out = read_scored(
-        _table(path), _policy_for(path, malformed), well_formed_only=True, also_required=["question_id"]
+        _table(path), _policy_for(path, malformed), actionable_only=True, also_required=["question_id"]
     )
     return Calibration(rows, question_column(rows), left_out, _known(path))
 
@@ -131,17 +133,24 @@ def _routing_rows(path: Path, malformed: str) -> tuple[pl.DataFrame, int]:
             f"{path}, row {row_of(unread)}: confidence {cell} is not a number in [0, 1]; run with --malformed counted"
             f" to defer such rows, or drop to skip them ({unread.sum()} found)"
         )
-    if "well_formed" in frame.columns:
-        not_well_formed, wrong = malformed_rows(path, frame)
-        if wrong.any():
-            row = row_of(wrong)
-            refuse_word(path, "well_formed", row, frame["well_formed"][row - 1], int(wrong.sum()))
-        confidence = confidence.set(not_well_formed, None)
+    frame = frame.with_columns(confidence, *_form(path, frame))
     verdicts = [boolean_column(path, frame, name) for name in ("local_correct", "strong_correct")]
     tokens = [_token_column(path, frame)] if TOKENS in frame.columns else []
-    rows = frame.with_columns(confidence, *verdicts, *tokens)
-    kept = rows.drop_nulls("confidence") if malformed == "drop" else rows
+    rows = frame.with_columns(actionable(frame), *verdicts, *tokens)
+    kept = rows.filter(~unread) if malformed == "drop" else rows
     return kept, rows.height - kept.height
+
+
+def _form(path: Path, frame: pl.DataFrame) -> list[pl.Series]:
+    """What the file says of the layout of its responses; whatever is no truth value is refused."""
+    if "well_formed" not in frame.columns:
+        return []
+    well_formed = truth_column(path, frame, "well_formed")
+    wrong = well_formed.is_null() & frame["well_formed"].is_not_null()
+    if wrong.any():
+        row = row_of(wrong)
+        refuse_word(path, "well_formed", row, frame["well_formed"][row - 1], int(wrong.sum()))
+    return [well_formed, reason_column(frame)] if "reason" in frame.columns else [well_formed]
 
 
 def _token_column(path: Path, frame: pl.DataFrame) -> pl.Series:

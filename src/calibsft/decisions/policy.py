@@ -19,7 +19,7 @@ from calibsft.errors import InputError
 from calibsft.recipe import Settings, validated
 from calibsft.responses.formats import get_format
 
-VERSION: Literal[1] = 1
+VERSION: Literal[2] = 2
 KIND: Literal["calibsft-policy"] = "calibsft-policy"
 ABSTAIN, DEFER, ERROR = "abstain", "defer", "error"
 FAILURES = (DEFER, ERROR)
@@ -49,11 +49,12 @@ class Policy(Settings):
     n : how many questions it was calibrated on; `data_hash` is the SHA-256 of where they come from.
     model, format, sampling : the local model, how it writes confidences, and how it was sampled, where that is known.
     on_local_failure : what to do with a question to which the local model gives no reply at all.
-    confidences : calibration responses by the hundredths that they reach; `unreadable` are those without a confidence.
+    confidences : calibration responses by the hundredths that they reach; `never_confident` are those
+        without one to act on.
     """
 
     kind: Literal["calibsft-policy"] = KIND
-    version: Literal[1] = VERSION
+    version: Literal[2] = VERSION
     otherwise: Literal["abstain", "defer"]
     threshold: int | None = Field(ge=0, le=LAST_THRESHOLD, strict=True)
     procedure: Literal["union", "fixed-sequence"]
@@ -67,7 +68,7 @@ class Policy(Settings):
     sampling: Sampling | None = None
     on_local_failure: Literal["defer", "error"]
     confidences: dict[Hundredths, Count] = Field(default_factory=dict)
-    unreadable: int = Field(0, ge=0)
+    never_confident: int = Field(0, ge=0)
 
     @model_validator(mode="after")
     def _one_budget(self) -> Self:
@@ -112,7 +113,7 @@ def _policy(decision: Certificate | Route, reached: list[int], **known: Any) -> 
         "delta": decision.delta,
         "n": decision.questions,
         "confidences": {hundredth: count for hundredth, count in enumerate(exactly) if count},
-        "unreadable": decision.questions - reached[0],
+        "never_confident": decision.questions - reached[0],
         **known,
     }
     return _checked(data, "policy")

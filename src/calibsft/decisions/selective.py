@@ -2,8 +2,8 @@
 
 Learn-then-Test over 101 thresholds, by one of two procedures (`procedures`): the paper's union bound, or a fixed sequence,
 which is tighter. The error rate need not fall as the threshold rises, so the sequence has several starts. The guarantee is
-for questions drawn like those of calibration, with one response each. A response without a readable confidence reaches no
-threshold. Does not route to other models.
+for questions drawn like those of calibration, with one response each. A response without a confidence to act on reaches
+no threshold. Does not route to other models.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from calibsft.metrics.table import FloatArray, IntArray, decimals
 LAST_THRESHOLD = 100
 THRESHOLDS = LAST_THRESHOLD + 1
 DELTA = 0.05
-# What a response without a readable confidence reaches.
+# What a response without a confidence to act on reaches.
 NOT_CONFIDENT = -1
 # Where fixed sequences start: close together where confident models state most, and at 0 to answer everything. A sequence
 # from the very top would fail at once for want of responses.
@@ -96,7 +96,7 @@ def certify(
 
     Parameters
     ----------
-    confidence : stated confidences in [0, 1], None for a response without a readable one, which is never answered.
+    confidence : stated confidences in [0, 1], None for a response without one to act on, which is never answered.
     correct : whether each response was right.
     question_id : which question each response answers; repeated questions are refused without `per_question`.
     risk : largest error rate among the answers given, in (0, 1).

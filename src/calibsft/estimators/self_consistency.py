@@ -6,7 +6,7 @@ confidence, then the one that was seen first, by sample. A response without an a
 so its accuracy is that of the vote. The correct answer has no part in the grouping.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import groupby
@@ -18,6 +18,7 @@ import polars as pl
 from calibsft.artifacts import QUESTIONS
 from calibsft.estimators.estimator import Estimator, Evaluated
 from calibsft.progress import Progress
+from calibsft.responses.formats import Format
 from calibsft.schema import Grade
 from calibsft.tables import KEYS, QUESTION_KEYS
 from calibsft.verify.grader import GradeItem
@@ -103,16 +104,13 @@ def estimate(evaluated: Evaluated, rows: pl.DataFrame) -> pl.DataFrame:
         questions, on=QUESTION_KEYS
     )
     parts = groupby(asked.sort(KEYS).iter_rows(named=True), key=itemgetter(*QUESTION_KEYS))
-    # Floats are read back as the exact values that the format writes: a mean must not depend on the order of its terms.
-    words = map(evaluated.format.value_of, evaluated.format.words)
-    exact = {float(value): value for value in words} | {None: Fraction(0)}
-    polls = [_poll(list(samples), exact) for _, samples in parts]
+    polls = [_poll(list(samples), evaluated.format) for _, samples in parts]
     with Progress(f"{evaluated.label}, self-consistency", len(polls), "questions") as progress:
         _vote(polls, progress)
     return pl.DataFrame([_row(poll) for poll in polls], schema=SCHEMA)
 
 
-def _poll(samples: Sequence[dict[str, Any]], exact: Mapping[float | None, Fraction]) -> Poll:
+def _poll(samples: Sequence[dict[str, Any]], confidence_format: Format) -> Poll:
     """The distinct texts among the answers to one question, in the order seen."""
     is_math = samples[0]["kind"] == MATH.name
     seen: dict[str, Group] = {}
@@ -121,7 +119,9 @@ def _poll(samples: Sequence[dict[str, Any]], exact: Mapping[float | None, Fracti
             word = text if is_math else key(text)
             comparable = is_math and sample["grade"] in COMPARABLE
             group = seen.setdefault(word, Group(text, sample["correct"], comparable, []))
-            group.confidences.append(exact[sample["confidence"]])
+            # Exact values: a mean must not depend on the order of its terms.
+            stated = sample["confidence"]
+            group.confidences.append(Fraction(0) if stated is None else confidence_format.exact(stated))
     return Poll(samples[0], len(samples), list(seen.values()))
 
 

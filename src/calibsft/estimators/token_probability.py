@@ -2,7 +2,8 @@
 
 The ten digit tokens are weighed against each other alone, and every digit stands for the middle of its tenth:
 c = Σ P(d)(d/10 + 0.05), which lies between 0.05 and 0.95. The tokens before are those that were sampled; where the
-response states 1.00 the `0.` is put in its place. A malformed response has no such confidence. Does not sample.
+response states 1.00 the `0.` is put in its place. A response whose layout does not hold, or whose confidence is
+unreadable, has no such confidence. Does not sample.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from calibsft.artifacts import QUESTIONS, shards, write_parquet
 from calibsft.errors import InputError
 from calibsft.estimators.estimator import Estimator, Evaluated
 from calibsft.progress import Progress
+from calibsft.responses.actionable import actionable
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse, replace_confidence
 from calibsft.responses.spans import TokenOffsets, decode
@@ -81,7 +83,7 @@ class DigitContexts:
         Parameters
         ----------
         text
-            A well-formed response.
+            A response with a confidence to act on.
         sampled
             The ids that were sampled for it, None to encode it anew.
         """
@@ -122,7 +124,7 @@ def check(evaluated: Evaluated) -> None:
 def estimate(evaluated: Evaluated, rows: pl.DataFrame) -> pl.DataFrame:
     """The rows of the evaluation with this confidence instead of the stated one."""
     folder, found = evaluated.estimates / "digits", shards(evaluated.rollouts)
-    wanted = rows.filter("well_formed").select(KEYS)
+    wanted = rows.filter(actionable(rows).is_not_null()).select(KEYS)
     missing = [shard for shard in found if not (folder / shard.name).is_file()]
     done = len(wanted) - sum(
         len(pl.read_parquet(shard, columns=list(KEYS)).join(wanted, on=KEYS)) for shard in missing

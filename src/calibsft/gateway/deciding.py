@@ -1,7 +1,7 @@
 """One decision: what a local response says, and what the policy makes of it.
 
-A response counts as confident only if it is well formed: the same strict parser as in calibration, and no guess where it
-cannot be read. Does not talk to anyone.
+A response counts as confident at the value that it states only if its layout holds (`Parsed.actionable`): the same parser
+and the same rule as in calibration, and no guess where a confidence is unreadable. Does not talk to anyone.
 """
 
 from bisect import bisect_right
@@ -31,13 +31,13 @@ class Cause(StrEnum):
 
     CONFIDENT = "confident"
     NOT_CONFIDENT = "not_confident"
-    MALFORMED = "malformed"  # the response has no confidence that can be trusted
+    MALFORMED = "malformed"  # the response has no confidence that can be acted on
     LOCAL_FAILED = "local_failed"  # there is no response
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a local response says; all None where it is malformed."""
+    """What a local response says; all None where there is no confidence to act on."""
 
     answer: str | None = None
     reasoning: str | None = None
@@ -78,9 +78,9 @@ class Decision:
 
 
 def read_response(text: str, finished: bool, confidence_format: Format) -> Reading:
-    """What a response says, nothing unless it is well formed."""
+    """What a response says, nothing unless it has a confidence to act on."""
     parsed = parse(text, confidence_format, finished=finished)
-    if not parsed.ok:
+    if parsed.actionable is None:
         return Reading()
     assert parsed.answer is not None
     return Reading(parsed.answer.strip(), (parsed.think or "").strip(), parsed.confidence)

@@ -38,7 +38,7 @@ class Drift:
 
     @classmethod
     def of(cls, policy: Policy) -> "Drift":
-        counts = {NOT_CONFIDENT: policy.unreadable, **policy.confidences}
+        counts = {NOT_CONFIDENT: policy.never_confident, **policy.confidences}
         calibrated = sum(counts.values())
         if calibrated == 0:
             return cls(None, None)

@@ -33,7 +33,7 @@ BLOCK_BYTES = 1 << 23
 BATCH_ROWS = 1 << 18
 QUOTE = b'"'
 # Judged by their text alone; a list or record in any other column is no name.
-JUDGED = ("confidence", "correct", "grade")
+JUDGED = ("confidence", "correct", "grade", "well_formed", "reason")
 
 
 @dataclass(frozen=True, slots=True)

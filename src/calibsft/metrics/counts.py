@@ -22,7 +22,8 @@ class Counts:
 
     Attributes
     ----------
-    values : how often each (`dataset`, `split`, `confidence`, `correct`) occurs, as `n`; a null confidence could not be read.
+    values : how often each (`dataset`, `split`, `confidence`, `correct`) occurs, as `n`, and how many of those are not well
+        formed, as `malformed`, where that is known; a null confidence is unreadable.
     questions : what each (`dataset`, `question_id`) adds up to, as `question_sums` has it; None without question ids.
     rows : every response in a compact form; kept only for drawing questions.
     """
@@ -72,17 +73,19 @@ class Tally:
         self._rows: list[pl.DataFrame] | None = [] if keep_rows else None
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Count `rows`: `confidence` as a float in [0, 1] or null, `correct` as a boolean, and the keys."""
+        """Count `rows`: `confidence` as a float in [0, 1] or null, `correct` as a boolean, the keys, and `well_formed` if known."""
         if self._rows is not None:
             rows = compact(rows)
             self._rows.append(rows)
-        self._values.add(rows.group_by(self._of_values).agg(n=pl.len().cast(pl.Int64)))
+        malformed = {"malformed": (~pl.col("well_formed")).sum().cast(pl.Int64)} if _has_form(rows) else {}
+        self._values.add(rows.group_by(self._of_values).agg(n=pl.len().cast(pl.Int64), **malformed))
         if self._questions:
             counted = rows.with_columns(pl.col("confidence").fill_null(0))
             self._questions.add(question_sums(counted, self._of_questions))
 
     def counts(self, without: Sequence[str] = ()) -> Counts:
-        """What was counted; the keys in `without` are left out, being the same in all rows."""
+        """What was counted; the columns in `without` are left out, being the same in all rows."""
+        without = [*without, "malformed"] if "well_formed" in without else without
         questions = None
         if self._questions and "question_id" not in without:
             questions = self._questions.total().drop(without, strict=False)
@@ -94,4 +97,9 @@ def compact(rows: pl.DataFrame) -> pl.DataFrame:
     """`rows` with a number in place of every name."""
     names = [name for name in KEYS if name in rows.columns and rows[name].dtype != pl.Categorical]
     coded = rows.with_columns(pl.col(names).cast(pl.String).cast(pl.Categorical))
-    return coded.select(*(name for name in KEYS if name in rows.columns), "confidence", "correct")
+    kept = [name for name in (*KEYS, "well_formed") if name in rows.columns]
+    return coded.select(*kept, "confidence", "correct")
+
+
+def _has_form(rows: pl.DataFrame) -> bool:
+    return "well_formed" in rows.columns

@@ -18,9 +18,13 @@ from calibsft.metrics.counts import KEYS, Counts, Tally
 from calibsft.metrics.result import Scores
 from calibsft.metrics.score import score_counts
 from calibsft.metrics.table import decimals
+from calibsft.responses.actionable import actionable
 from calibsft.tables import refuse_empty, refuse_word, row_of, shown, text_column, truth_column
 
 MALFORMED_POLICIES = ("error", "counted", "drop")
+# What a file may say of the layout of its responses: whether it is well formed, and why not.
+FORM = ("well_formed", "reason")
+COLUMNS = (*KEYS, *FORM)
 # [0-9], not \d: in polars' regular expressions \d also matches Arabic and other digits.
 CONFIDENCE_TEXT = r"\A-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 
@@ -85,11 +89,11 @@ def read_scored(
     path: Path,
     malformed: str = "error",
     by: str = "dataset",
-    well_formed_only: bool = False,
+    actionable_only: bool = False,
     also_required: Sequence[str] = (),
 ) -> tuple[pl.DataFrame, int]:
     """The rows of a file that are scored, with confidences as numbers, and how many are left out."""
-    file = ScoredFile(path, malformed, by, well_formed_only, also_required)
+    file = ScoredFile(path, malformed, by, actionable_only, also_required)
     return pl.concat(list(file)).drop(file.missing), file.dropped
 
 
@@ -103,17 +107,17 @@ class _Fault:
 
 
 class ScoredFile:
-    """The rows of a file that are scored, some at a time, with all of `KEYS`; whatever is wrong is told after the last.
+    """The rows of a file that are scored, some at a time, with all of `COLUMNS`; whatever is wrong is told after the last.
 
     Parameters
     ----------
-    well_formed_only : take a row that a column `well_formed` marks as false to have no readable confidence, whatever it says.
+    actionable_only : take away the confidences that a decision may not act on, as `responses.actionable` has it.
     also_required : columns that the file must have besides confidence and correct.
 
     Attributes
     ----------
     dropped : how many rows are left out: those that a policy drops, and verdicts without a readable gold.
-    missing : the columns of `KEYS` that the file does not have, or that name nothing; known after the last row.
+    missing : the columns of `COLUMNS` that the file does not have, or that name nothing; known after the last row.
     """
 
     def __init__(
@@ -121,14 +125,14 @@ class ScoredFile:
         path: Path,
         malformed: str,
         by: str,
-        well_formed_only: bool = False,
+        actionable_only: bool = False,
         also_required: Sequence[str] = (),
     ) -> None:
         if malformed not in MALFORMED_POLICIES:
             unknown_name("policy for malformed confidences", malformed, list(MALFORMED_POLICIES))
         self.dropped = 0
         self._path, self._malformed, self._by = path, malformed, by
-        self._well_formed_only, self._also_required = well_formed_only, also_required
+        self._actionable_only, self._also_required = actionable_only, also_required
         # Datasets by another column have nothing to do with the file's splits.
         self._columns = {"dataset": by, "question_id": "question_id"}
         self._columns |= {"split": "split"} if by == "dataset" else {}
@@ -140,8 +144,7 @@ class ScoredFile:
     def __iter__(self) -> Iterator[pl.DataFrame]:
         required = ["confidence", "correct", *self._also_required]
         required += [] if self._by == "dataset" else [self._by]
-        judged = ["grade", "well_formed"] if self._well_formed_only else ["grade"]
-        wanted = dict.fromkeys([*required, *judged, *self._columns.values()])
+        wanted = dict.fromkeys([*required, "grade", *FORM, *self._columns.values()])
         for batch in batches(self._path, list(wanted), required):
             self._present |= batch.present
             rows = self._checked(batch.rows)
@@ -152,14 +155,19 @@ class ScoredFile:
 
     @property
     def missing(self) -> list[str]:
-        absent = [key for key in KEYS if self._columns.get(key) not in self._present]
+        absent = [name for name in COLUMNS if self._source(name) not in self._present]
         return absent if self._named or "dataset" in absent else ["dataset", *absent]
+
+    def _source(self, name: str) -> str | None:
+        """The file's column that `name` of `COLUMNS` comes from."""
+        return name if name in FORM else self._columns.get(name)
 
     def _checked(self, raw: pl.DataFrame) -> pl.DataFrame:
         confidence = confidence_column(raw["confidence"])
         correct = truth_column(self._path, raw, "correct")
         names = {key: text_column(self._path, raw, name) for key, name in self._columns.items()}
-        rows = pl.DataFrame({"confidence": confidence, "correct": correct, "split": None, **names})
+        form = {"well_formed": truth_column(self._path, raw, "well_formed"), "reason": reason_column(raw)}
+        rows = pl.DataFrame({"confidence": confidence, "correct": correct, "split": None, **names, **form})
         # Where correctness is empty nothing is scored: a verdict without a readable gold, or else a mistake.
         empty = raw["correct"].is_null()
         self._note("empty", raw["correct"], empty)
@@ -168,11 +176,12 @@ class ScoredFile:
         for name in self._columns.values():
             self._note("empty", raw[name], raw[name].is_null() & ~empty)
         self._named |= bool((names["dataset"] != "").any())
-        if self._well_formed_only:
-            malformed, unread = malformed_rows(self._path, raw)
-            self._note("unread", raw["well_formed"], unread)
-            confidence = rows["confidence"].set(malformed, None)
-            rows = rows.with_columns(confidence)
+        self._note(
+            "unread", raw["well_formed"], rows["well_formed"].is_null() & raw["well_formed"].is_not_null()
+        )
+        if self._actionable_only:
+            rows = rows.with_columns(actionable(rows))
+        # What is dropped is unreadable; what states a confidence that nobody may act on still counts.
         keep = correct.is_not_null() & (confidence.is_not_null() if self._malformed == "drop" else True)
         kept = rows.filter(keep)
         self.dropped += rows.height - kept.height
@@ -216,7 +225,7 @@ def confidence_column(raw: pl.Series) -> pl.Series:
     return pl.Series(raw.name, decimals(values.set(unread, 0).to_numpy())).set(unread, None)
 
 
-def malformed_rows(path: Path, raw: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
-    """Which rows a column `well_formed` marks as false, and in which ones it is no truth value."""
-    well_formed = truth_column(path, raw, "well_formed")
-    return (~well_formed).fill_null(False), well_formed.is_null() & raw["well_formed"].is_not_null()
+def reason_column(raw: pl.DataFrame) -> pl.Series:
+    """The parser's code of each row, null where the column holds anything but texts."""
+    reason = raw["reason"]
+    return reason if reason.dtype == pl.String else pl.Series("reason", [None] * len(raw), dtype=pl.String)

@@ -41,6 +41,7 @@ class _Shared(_Accuracy):
     top3: float
     effective_support: float
     extreme_share: float
+    unreadable: NotRequired[float]
     malformed: NotRequired[float]
     excluded: NotRequired[Excluded]
     intervals: NotRequired[Intervals]

@@ -30,7 +30,7 @@ def score_table(
     Parameters
     ----------
     frame : columns `confidence` (in [0, 1]; null = could not be read) and `correct`; optionally `dataset`,
-        `question_id` and `split` (a dataset belongs to one split, "id" or "ood" in the paper).
+        `question_id`, `split` (a dataset belongs to one split, "id" or "ood" in the paper) and `well_formed`.
     intervals : add `intervals` to every dictionary: per metric the ends of a 95 % interval by drawing questions, or
         None; needs `question_id`.
     interval_metrics : which metrics get an interval.
@@ -41,8 +41,9 @@ def score_table(
     datasets of each split and, under "mean over datasets", of all; datasets whose AUROC is None are left
     out of its mean and `auroc_datasets` counts the others; `ece_pooled` is the ECE of the split's rows
     taken together; `pearson` and `spearman` are between the datasets' mean confidences and accuracies, None
-    with fewer than three. Both are empty without a `dataset` column. Every dictionary has `malformed`, the share
-    of null confidences, and where that is positive `excluded`: n, Brier, ECE and AUROC without them.
+    with fewer than three. Both are empty without a `dataset` column. Every dictionary has `unreadable`, the share
+    of null confidences, and where that is positive `excluded`: n, Brier, ECE and AUROC without them; and `malformed`,
+    the share that is not well formed, where `well_formed` says so.
     """
     keys = [key for key in KEYS if key in frame.columns]
     tally = Tally(keys, keep_rows=intervals)
@@ -88,6 +89,8 @@ def _checked(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     stated, right = checked_responses(confidence.fill_null(0), frame["correct"], None)
     read = pl.Series(decimals(stated)).set(confidence.is_null(), None)
     columns = {key: frame[key] for key in keys}
+    if "well_formed" in frame.columns:
+        columns["well_formed"] = frame["well_formed"].cast(pl.Boolean)
     return pl.DataFrame({**columns, "confidence": read, "correct": pl.Series(right).cast(pl.Boolean)})
 
 
@@ -132,7 +135,9 @@ def _measured(values: pl.DataFrame, questions: pl.DataFrame | None) -> Metrics:
     found = metrics_of(ConfidenceTable.from_counts(values), questions)
     readable = values.drop_nulls("confidence")
     unread = found["n"] - int(readable["n"].sum())
-    found["malformed"] = unread / found["n"]
+    found["unreadable"] = unread / found["n"]
+    if "malformed" in values.columns:
+        found["malformed"] = int(values["malformed"].sum()) / found["n"]
     if unread:
         found["excluded"] = _excluded(readable)
     return found
@@ -149,8 +154,10 @@ def _excluded(readable: pl.DataFrame) -> Excluded:
 def _mean_over(datasets: Sequence[Metrics], ece_pooled: float) -> Means:
     parts: Sequence[Mapping[str, Any]] = datasets
     found: dict[str, Any] = {
-        name: _mean(part[name] for part in parts) for name in (*METRICS, "cap_brier", "malformed")
+        name: _mean(part[name] for part in parts) for name in (*METRICS, "cap_brier", "unreadable")
     }
+    if "malformed" in datasets[0]:
+        found["malformed"] = _mean(part["malformed"] for part in parts)
     sides = [part["mean_confidence"] for part in datasets], [part["pass@1"] for part in datasets]
     found |= {
         "n": sum(part["n"] for part in parts),
@@ -162,7 +169,7 @@ def _mean_over(datasets: Sequence[Metrics], ece_pooled: float) -> Means:
         "ece_convention": ECE_CONVENTION,
     }
     if any("excluded" in part for part in parts):
-        # A dataset without malformed responses is the same under both policies.
+        # A dataset without unreadable responses is the same under both policies.
         readable = [part.get("excluded", part) for part in parts]
         found["excluded"] = {key: _mean(part[key] for part in readable) for key in EXCLUDED_KEYS}
         found["excluded"]["n"] = sum(part["n"] for part in readable)

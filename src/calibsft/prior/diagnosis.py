@@ -1,7 +1,7 @@
 """The whole diagnosis of a confidence prior, from arrays: `calibsft.prior.diagnose`.
 
-Puts concentration, Propositions 1 and 2, and the verdict together. Responses whose confidence could not be read are
-left out of everything and their share is told. Does not read files or draw anything.
+Puts concentration, Propositions 1 and 2, and the verdict together. Responses whose confidence is unreadable are
+left out of everything and their share is told, and so is the share of malformed ones where it is known. Does not read files or draw anything.
 """
 
 from dataclasses import asdict, dataclass
@@ -32,6 +32,7 @@ class Diagnosis:
     ----------
     n : responses with a readable confidence; everything below is about these.
     unreadable : share of all responses that state none.
+    malformed : share of all responses that are not well formed, None where that is not known.
     auroc, brier, ece : as in `calibsft.metrics`; `auroc` is None when all are right or all wrong.
     everything, correct, incorrect : concentration, None where there is no such response.
     bins : ten bands of confidence with count, mean confidence and accuracy.
@@ -42,6 +43,7 @@ class Diagnosis:
 
     n: int
     unreadable: float
+    malformed: float | None
     auroc: float | None
     brier: float
     ece: float
@@ -59,7 +61,11 @@ class Diagnosis:
 
 
 def diagnose(
-    confidence: Column, correct: Column, question_id: Column | None = None, group_size: int = GROUP_SIZE
+    confidence: Column,
+    correct: Column,
+    question_id: Column | None = None,
+    group_size: int = GROUP_SIZE,
+    malformed: float | None = None,
 ) -> Diagnosis:
     """Diagnose the prior that a set of responses shows.
 
@@ -70,6 +76,7 @@ def diagnose(
     question_id : which question each response answers. Sample as RL would, at temperature 1, and each question 8 times
         or more, for the floor of Proposition 2 to be told.
     group_size : responses per question in RL.
+    malformed : share of the responses that are not well formed, where it is known: RL gives them no reward.
 
     Raises
     ------
@@ -85,22 +92,26 @@ def diagnose(
     groups = None
     if question_id is not None:
         groups = Groups.from_rows(stated, right, _numbered(question_id)[readable])
-    return _diagnosed(
-        ConfidenceTable.from_rows(stated, right), groups, group_size, 1 - float(readable.mean())
-    )
+    table, unreadable = ConfidenceTable.from_rows(stated, right), 1 - float(readable.mean())
+    return _diagnosed(table, groups, group_size, unreadable, malformed)
 
 
 def _diagnosed(
-    table: ConfidenceTable, groups: Groups | None, group_size: int, unreadable: float
+    table: ConfidenceTable,
+    groups: Groups | None,
+    group_size: int,
+    unreadable: float,
+    malformed: float | None,
 ) -> Diagnosis:
     gradient = reward_gradient(table, groups.success if groups else None)
     floor = brier_floor(groups, table, group_size) if groups else None
     everything, (right, wrong) = concentration(table), by_correctness(table)
     ranks, off = auroc(table), expected_calibration_error(table)
-    findings = Findings(everything, int(table.k.sum()), ranks, off, gradient, floor, unreadable)
+    findings = Findings(everything, int(table.k.sum()), ranks, off, gradient, floor, unreadable, malformed)
     return Diagnosis(
         n=table.responses,
         unreadable=unreadable,
+        malformed=malformed,
         auroc=ranks,
         brier=brier(table),
         ece=off,

@@ -26,8 +26,8 @@ UNINFORMATIVE_AUROC = 0.55
 FEW_BANDS = 0.5
 OFF = 0.1
 ENOUGH = 50
-# A share of unreadable confidences that RL, which gives them no reward, would notice.
-MANY_UNREADABLE = 0.1
+# A share of responses that RL, which gives them no reward, would notice.
+MANY_UNREWARDED = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +57,7 @@ class Findings:
     gradient: Gradient
     floor: Floor | None
     unreadable: float
+    malformed: float | None
 
 
 def verdict(found: Findings) -> Verdict:
@@ -146,9 +147,14 @@ def _extent(found: Findings) -> str:
 
 def _notes(found: Findings) -> tuple[str, ...]:
     notes = []
-    if found.unreadable >= MANY_UNREADABLE:
+    if found.unreadable >= MANY_UNREWARDED:
         notes.append(
             f"{percent(found.unreadable)} of the responses state no readable confidence and are left out here; they"
+            " get no reward in RL, and CalibSFT teaches the format"
+        )
+    if (found.malformed or 0) - found.unreadable >= MANY_UNREWARDED:
+        notes.append(
+            f"{percent(found.malformed or 0)} of the responses are malformed, though the confidence of most can be read; they"
             " get no reward in RL, and CalibSFT teaches the format"
         )
     floor = found.floor

@@ -64,10 +64,11 @@ PASS = Column("pass@1", "Pass@1", better=max)
 AUROC = Column("auroc", "AUROC", better=max)
 BRIER = Column("brier", "Brier", better=min)
 SUPPORT = Column("effective_support", "Effective support", one_decimal)
-MALFORMED = Column("malformed", "Unreadable", percent, better=min)
+UNREADABLE = Column("unreadable", "Unreadable", percent, better=min)
+MALFORMED = Column("malformed", "Malformed", percent, better=min)
 SPLIT_ECE = (Column("ece", "ECE, mean", better=min), Column("ece_pooled", "ECE, pooled", better=min))
-SPLIT_COLUMNS = (PASS, AUROC, BRIER, *SPLIT_ECE, SUPPORT, MALFORMED)
-DATASET_COLUMNS = (PASS, AUROC, BRIER, Column("ece", "ECE", better=min), SUPPORT, MALFORMED)
+SPLIT_COLUMNS = (PASS, AUROC, BRIER, *SPLIT_ECE, SUPPORT, UNREADABLE, MALFORMED)
+DATASET_COLUMNS = (PASS, AUROC, BRIER, Column("ece", "ECE", better=min), SUPPORT, UNREADABLE, MALFORMED)
 FURTHER_COLUMNS = (
     Column("pce", "PCE", better=min),
     Column("cap_brier", "Cap-Brier", better=min),

@@ -48,6 +48,7 @@ def _wrapped(text: str, mark: str = "") -> list[str]:
 def _concentration_lines(found: Diagnosis) -> list[str]:
     ranks = "-" if found.auroc is None else f"{found.auroc:.4f}"
     left_out = f", {percent(found.unreadable)} without a readable confidence" if found.unreadable else ""
+    left_out += f", {percent(found.malformed)} malformed" if found.malformed else ""
     summary = (
         f"{found.n:,} responses{left_out}; accuracy {found.everything.accuracy:.4f}, AUROC {ranks},"
         f" Brier {found.brier:.4f}, ECE {found.ece:.4f}"

@@ -9,7 +9,7 @@ from calibsft.metrics.result import Differences, Scores
 
 COLUMNS = (
     "n", "pass@1", "mean_confidence", "auroc", "brier", "ece", "pce", "cap_brier", "e_aurc", "rce", "rce_tie", "support",
-    "top1", "top3", "effective_support", "extreme_share", "malformed", "pearson", "spearman",
+    "top1", "top3", "effective_support", "extreme_share", "unreadable", "malformed", "pearson", "spearman",
 )  # fmt: skip
 
 

@@ -14,14 +14,16 @@ import polars as pl
 
 from calibsft.artifacts import read_manifest, shards
 from calibsft.evaluation import ROWS
-from calibsft.metrics.files import read_scored
+from calibsft.metrics.files import FORM, read_scored
 from calibsft.pipeline import recorded_order
 from calibsft.report.responses import evaluated_responses, file_responses
 from calibsft.report.runs import read_evaluation, summarise
 from calibsft.report.summary import ModelResult, RunSummary
+from calibsft.responses.parse import Reason
 from calibsft.tables import read_table, text_column
 
 ONE_DATASET = "all"
+REASON_UNKNOWN = "unknown"
 TEXTS = ("response", "question", "answer")
 
 
@@ -79,14 +81,18 @@ def _golds(column: pl.Series) -> pl.Series:
 
 
 def _with_all_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """A user's rows with what the others have: a dataset, and whether the response is well formed."""
-    readable = pl.col("confidence").is_not_null()
-    given = {
-        "dataset": pl.lit(ONE_DATASET),
-        "well_formed": readable,
-        "reason": pl.when(readable).then(pl.lit("ok")).otherwise(pl.lit("bad_confidence")),
-    }
-    return rows.with_columns(**{name: value for name, value in given.items() if name not in rows.columns})
+    """A user's rows with what the others have: a dataset, and why a response is malformed."""
+    if "dataset" not in rows.columns:
+        rows = rows.with_columns(dataset=pl.lit(ONE_DATASET))
+    known = {name: pl.col(name) for name in FORM if name in rows.columns}
+    guess = (
+        pl.when(pl.col("confidence").is_null())
+        .then(pl.lit(Reason.BAD_CONFIDENCE))
+        .when(~known.get("well_formed", pl.lit(True)))
+        .then(pl.lit(REASON_UNKNOWN))
+        .otherwise(pl.lit(Reason.OK))
+    )
+    return rows.with_columns(reason=pl.coalesce(known.get("reason"), guess))
 
 
 def _together(parts: Sequence[RunSummary]) -> RunSummary:

@@ -17,9 +17,9 @@ class ModelResult:
     Attributes
     ----------
     rows
-        One row per response: dataset, split ("id" or "ood"), question_id, sample, confidence (null when it could
-        not be read), correct, well_formed and reason (the parser's code, "ok" if well formed). Rows of a user's file
-        have confidence and correct, and of the others what the file has.
+        One row per response: dataset, split ("id" or "ood"), question_id, sample, confidence (null where it is
+        unreadable), correct, well_formed and reason (the parser's code, "ok" if well formed). Rows of a user's file
+        have dataset, confidence, correct and reason, and of the others what the file has.
     method
         The RL method that trained it last, empty if none did.
     calibrated

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
+import polars as pl
+
 from calibsft.metrics import MEAN_OVER_DATASETS
 from calibsft.metrics.score import EXCLUDED_KEYS
 from calibsft.report.columns import (
@@ -27,6 +29,7 @@ from calibsft.report.columns import (
 )
 from calibsft.report.markup import Cell, Table, markdown_table
 from calibsft.report.summary import ModelResult, SeedResult, StageCost, TrainingSet
+from calibsft.responses.parse import Reason
 
 Score: TypeAlias = Mapping[str, Any]
 
@@ -126,7 +129,7 @@ def excluded_table(labels: Sequence[str], scores: Sequence[Score]) -> Table | No
     columns = [column for column in DATASET_COLUMNS if column.key in EXCLUDED_KEYS]
     body = metric_rows(columns, [part.get("excluded", part) for part in parts])
     rows = tuple(
-        (Cell(label), Cell(percent(part["malformed"])), *cells)
+        (Cell(label), Cell(percent(part["unreadable"])), *cells)
         for label, part, cells in zip(labels, parts, body, strict=True)
     )
     header = ("Model", "Unreadable", *(column.header for column in columns))
@@ -136,7 +139,7 @@ def excluded_table(labels: Sequence[str], scores: Sequence[Score]) -> Table | No
 def reasons_table(models: Sequence[ModelResult]) -> Table | None:
     """How many responses of each model were not well formed, by the parser's reason; None if there are none."""
     counts = [
-        dict(model.rows.filter(~model.rows["well_formed"])["reason"].value_counts().iter_rows())
+        dict(model.rows.filter(pl.col("reason") != Reason.OK)["reason"].value_counts().iter_rows())
         for model in models
     ]
     reasons = sorted({reason for count in counts for reason in count})

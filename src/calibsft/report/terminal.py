@@ -10,7 +10,7 @@ BANDS = 10
 WIDTH = 24
 COLUMNS = (
     ("Pass@1", "pass@1"), ("AUROC", "auroc"), ("Brier", "brier"), ("ECE", "ece"),
-    ("eff.supp.", "effective_support"), ("Top-1", "top1"), ("malformed", "malformed"),
+    ("eff.supp.", "effective_support"), ("Top-1", "top1"), ("unreadable", "unreadable"), ("malformed", "malformed"),
 )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """How a confidence is written: the four grids, their strict grammars, and the paper's system prompts.
 
-A format turns an exact value into text (`render`) and text into an exact value (`read`). Reading applies
-the format's own ASCII grammar and nothing else: `float()` never sees model text, since it takes "nan",
-"1_0" and Arabic digits for numbers.
+A format turns an exact value into text (`render`) and text into an exact value: `read` by the format's own ASCII
+grammar, which is what a well-formed response keeps to, and `stated` as scores do, which take any plain decimal for
+the probability that it is. `float()` never sees model text, since it takes "nan", "1_0" and Arabic digits for numbers.
 """
 
 import re
@@ -77,6 +77,9 @@ class Format:
         The exact value of a text that matches the grammar.
     text_of
         The text on the grid nearest to a value in [0, 1].
+    decimal
+        Whether a confidence is written as the decimal that it is; scores then read any plain decimal in [0, 1]. In the
+        other formats a text outside the grammar has no agreed value, so scores read the grammar alone.
     """
 
     name: str
@@ -85,10 +88,21 @@ class Format:
     words: tuple[str, ...]
     value_of: Callable[[str], Fraction]
     text_of: Callable[[Fraction], str]
+    decimal: bool = False
 
     def read(self, text: str) -> Fraction | None:
         """The value of `text`, or None where it is not in the grammar."""
         return self.value_of(text) if self.grammar.fullmatch(text) else None
+
+    def stated(self, text: str) -> Fraction | None:
+        """The value of `text` as scores read it, or None where it is unreadable; `read` and more."""
+        return plain_decimal(text) if self.decimal else self.read(text)
+
+    def exact(self, number: float) -> Fraction:
+        """The stated value that `number`, as tables hold it, stands for."""
+        if self.decimal:
+            return Fraction(repr(number))
+        return next(value for value in map(self.value_of, self.words) if float(value) == number)
 
     def render(self, value: Fraction) -> str:
         """The text for `value`, which lies in [0, 1]."""
@@ -98,6 +112,21 @@ class Format:
 
 
 _DECIMAL = re.compile(r"0\.[0-9][0-9]|1\.00")
+# 20 decimals are what the longest text of a double from 0.0001 on takes; digits without end are no confidence.
+_PLAIN_DECIMAL = re.compile(r"[01]\.?|[01]?\.[0-9]{1,20}")
+
+
+def plain_decimal(text: str) -> Fraction | None:
+    """The exact value of a plain decimal in [0, 1], such as 0.9, .9, 1 or 0.875; None for anything else.
+
+    ASCII digits with at most one point, and at most a 0 or 1 before it: no sign, exponent, underscore, percent sign,
+    comma or digits of other scripts.
+    """
+    if not _PLAIN_DECIMAL.fullmatch(text):
+        return None
+    whole, _, decimals = text.partition(".")
+    value = Fraction(int(whole + decimals), 10 ** len(decimals))
+    return value if value <= 1 else None
 
 
 def _probability(name: str, steps: int) -> Format:
@@ -108,6 +137,7 @@ def _probability(name: str, steps: int) -> Format:
         words=tuple(f"{h // 100}.{h % 100:02d}" for h in range(101)),
         value_of=lambda text: Fraction(int(text[0] + text[2:]), 100),
         text_of=lambda value: _render_probability(value, steps),
+        decimal=True,
     )
 
 

@@ -1,10 +1,13 @@
-"""Read a response: the strict parser that data, rewards and evaluation share.
+"""Read a response: the one parser that data, rewards, evaluation and decisions share.
 
 Well formed is `<think>R</think> <answer>A</answer> <confidence>C</confidence>`: reasoning closed (the chat
 template may have opened it), exactly one answer, exactly one confidence after it, nothing after that but
 white space, and C in the format's own grammar, with white space around it or not. Everything else is
-malformed, with one reason from a closed vocabulary; the answer and the confidence are still returned where
-they can be read, because evaluation counts them. Does not grade.
+malformed, with one reason from a closed vocabulary; training data and rewards take well-formed responses alone.
+
+Scores ask for less: they read the last `<confidence>…</confidence>` wherever it stands, and in it any plain decimal
+(`Format.stated`). Where there is none the response is unreadable, which is another thing than malformed: "0.9" is
+malformed and readable. Decisions stand between the two (`Parsed.actionable`). Does not grade.
 """
 
 import re
@@ -35,6 +38,11 @@ class Reason(StrEnum):
     EMPTY_ANSWER = "empty_answer"
     BAD_CONFIDENCE = "bad_confidence"
 
+    @property
+    def layout_holds(self) -> bool:
+        """Whether everything but the way the confidence is written is well formed."""
+        return self in (Reason.OK, Reason.BAD_CONFIDENCE)
+
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
@@ -47,9 +55,9 @@ class Parsed:
     think, answer
         The text inside the elements exactly as written, None where there is no such element.
     value
-        The stated confidence as an exact rational in [0, 1], None where it cannot be read.
+        The stated confidence as scores read it, an exact rational in [0, 1]; None where it is unreadable.
     value_span
-        Start and end of the confidence's own characters in the text; only in a well-formed response.
+        Start and end of the confidence's own characters in the text; only where `actionable` is not None.
     """
 
     ok: bool
@@ -63,6 +71,11 @@ class Parsed:
     def confidence(self) -> float | None:
         """The stated confidence as a float."""
         return None if self.value is None else float(self.value)
+
+    @property
+    def actionable(self) -> Fraction | None:
+        """The confidence that a decision may act on: the stated one, None unless the layout holds around it."""
+        return self.value if self.reason.layout_holds else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,24 +116,27 @@ def parse(text: str, format: str | Format = "probability", *, finished: bool = T
     confidence_format = get_format(format) if isinstance(format, str) else format
     scan = _scan(text)
     answer = _last(scan, "answer")
-    confidence = _last(scan, "confidence")
+    confidence = _last_pair(text, "confidence")
     think = _last(scan, "think")
-    value = confidence_format.read(_content(text, confidence).strip(_LAYOUT_SPACE)) if confidence else None
-    reason = _reason(text, scan, value, finished)
+    written = _content(text, confidence).strip(_LAYOUT_SPACE) if confidence else ""
+    value = confidence_format.stated(written)
+    reason = _reason(text, scan, confidence_format.read(written), finished)
     return Parsed(
         ok=reason is Reason.OK,
         reason=reason,
         think=_content(text, think) if think else None,
         answer=_content(text, answer) if answer else None,
         value=value,
-        value_span=_value_span(text, confidence) if confidence and reason is Reason.OK else None,
+        value_span=_value_span(text, confidence)
+        if confidence and value is not None and reason.layout_holds
+        else None,
     )
 
 
 def replace_confidence(text: str, parsed: Parsed, rendered: str) -> str:
     """`text` with the characters of its confidence value replaced; every other byte stays."""
     if parsed.value_span is None:
-        raise ValueError("only a well-formed response has a confidence to replace")
+        raise ValueError("only a response whose layout holds has a confidence to replace")
     start, stop = parsed.value_span
     return text[:start] + rendered + text[stop:]
 
@@ -157,16 +173,22 @@ def _scan(text: str) -> _Scan:
 
 
 def _recover_unclosed_think(text: str, scan: _Scan) -> _Scan:
-    """Without `</think>` everything is inside the reasoning; still read a last answer and confidence."""
-    for name in ("answer", "confidence"):
-        opening, closing = f"<{name}>", f"</{name}>"
-        # Plain searches: a pattern for "the last pair" needs 75 bytes of memory per character.
-        start = text.rfind(opening, 0, max(text.rfind(closing), 0))
-        if start >= 0:
-            inner = start + len(opening)
-            end = text.find(closing, inner)
-            scan.elements.append(_Element(name, start, inner, end, end + len(closing)))
+    """Without `</think>` everything is inside the reasoning; still read a last answer."""
+    if answer := _last_pair(text, "answer"):
+        scan.elements.append(answer)
     return scan
+
+
+def _last_pair(text: str, name: str) -> _Element | None:
+    """The last opening tag that is closed, with what follows it up to its closing tag, whatever stands around it."""
+    opening, closing = f"<{name}>", f"</{name}>"
+    # Plain searches: a pattern for "the last pair" needs 75 bytes of memory per character.
+    start = text.rfind(opening, 0, max(text.rfind(closing), 0))
+    if start < 0:
+        return None
+    inner = start + len(opening)
+    end = text.find(closing, inner)
+    return _Element(name, start, inner, end, end + len(closing))
 
 
 def _last(scan: _Scan, name: str) -> _Element | None:
@@ -183,7 +205,7 @@ def _value_span(text: str, element: _Element) -> tuple[int, int]:
     return start, element.inner + len(content.rstrip(_LAYOUT_SPACE))
 
 
-def _reason(text: str, scan: _Scan, value: Fraction | None, finished: bool) -> Reason:
+def _reason(text: str, scan: _Scan, strict_value: Fraction | None, finished: bool) -> Reason:
     if not finished:
         return Reason.TRUNCATED
     if not text.strip():
@@ -197,10 +219,10 @@ def _reason(text: str, scan: _Scan, value: Fraction | None, finished: bool) -> R
         return Reason.DUPLICATE_TAG
     if scan.open_tag is not None:
         return Reason.TRUNCATED
-    return _layout_reason(text, scan, names, value)
+    return _layout_reason(text, scan, names, strict_value)
 
 
-def _layout_reason(text: str, scan: _Scan, names: list[str], value: Fraction | None) -> Reason:
+def _layout_reason(text: str, scan: _Scan, names: list[str], strict_value: Fraction | None) -> Reason:
     """The reason for a text whose elements are closed, not nested and not repeated."""
     if "answer" not in names:
         return Reason.MISSING_ANSWER
@@ -219,4 +241,4 @@ def _layout_reason(text: str, scan: _Scan, names: list[str], value: Fraction | N
         return Reason.TRAILING_TEXT
     if not _content(text, answer).strip():
         return Reason.EMPTY_ANSWER
-    return Reason.OK if value is not None else Reason.BAD_CONFIDENCE
+    return Reason.OK if strict_value is not None else Reason.BAD_CONFIDENCE

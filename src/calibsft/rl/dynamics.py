@@ -77,6 +77,7 @@ def step_metrics(groups: Sequence[Seen]) -> dict[str, float]:
         "distinct_values": fmean(len({c for c in group.confidence if c is not None}) for group in groups),
         "confidence_entropy": _mean([e for group in groups for e in group.entropies]),
         "malformed": sum(malformed.values()),
+        "unreadable": fmean(c is None for c in confidences),
         "response_tokens": fmean(n for group in groups for n in group.lengths),
         "reward/format": 1 - sum(malformed.values()),
         "reward/correct": fmean(z and ok for z, _, ok in stated),

@@ -47,8 +47,8 @@ class Encoder:
         sampled
             Ids that were sampled for the text before its confidence was replaced, None when unknown.
         """
-        span = parse(text, self._format).value_span
-        start = confidence_start(text)
+        parsed, start = parse(text, self._format), confidence_start(text)
+        span = parsed.value_span if parsed.ok else None
         if span is None or start is None:
             raise InputError(
                 f"a training response is not well formed as '{self._format.name}': {text[-80:]!r}; give the --format that"

@@ -13,11 +13,12 @@ from matplotlib.figure import Figure
 from calibsft.decisions import answered_held_out, perfect_ranking
 from calibsft.decisions.held_out import HALVES
 from calibsft.decisions.selective import DELTA
-from calibsft.report.figures.panels import counted, groups_of, method_columns
+from calibsft.report.figures.panels import groups_of, method_columns
 from calibsft.report.figures.plot import Plot
 from calibsft.report.figures.splits import part_of, split_title, splits_of
 from calibsft.report.figures.style import GREY, Look, shared_legend, short
 from calibsft.report.summary import ModelResult, RunSummary
+from calibsft.responses.actionable import actionable
 
 RISKS = tuple(hundredth / 100 for hundredth in range(2, 51, 2))
 LABEL_CHARACTERS = 24
@@ -45,13 +46,13 @@ def draw(summary: RunSummary) -> Figure | None:
 
 
 def _curves(ax: Axes, model: ModelResult, split: str, look: Look) -> None:
-    rows = counted(part_of(model, split))
+    rows = part_of(model, split)
     if rows.is_empty():
         return
     keys = [name for name in ("dataset", "question_id") if name in rows.columns]
     # The same id in two datasets is two questions.
     questions = rows.select(pl.struct(keys)).to_series()
-    shares = answered_held_out(rows["confidence"], rows["correct"], questions, RISKS).coverage
+    shares = answered_held_out(actionable(rows), rows["correct"], questions, RISKS).coverage
     mean, spread = shares.mean(axis=0), shares.std(axis=0)
     low, high = np.clip(mean - spread, 0, 1), np.clip(mean + spread, 0, 1)
     ax.fill_between(RISKS, low, high, color=look.color, alpha=0.15, linewidth=0)
@@ -68,7 +69,8 @@ COVERAGE = Plot(
     "How much can be answered at a certified error rate",
     "The model answers only where its confidence reaches a threshold, chosen on half of the questions so that the error rate"
     f" among its answers is at most the risk budget with probability {1 - DELTA:.2f} (Clopper-Pearson bounds for 101"
-    " thresholds, union bound). Coverage is the share of responses to the other half that are answered: mean over"
+    " thresholds, union bound). A response without a confidence to act on is never answered, as in `calibsft certify`."
+    " Coverage is the share of responses to the other half that are answered: mean over"
     f" {HALVES} random halves, the band is one standard deviation. Dotted: a model of the same accuracy that ranks every"
     " right answer above every wrong one.",
     "evaluated models, with question_id for every response",
