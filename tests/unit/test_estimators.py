@@ -12,6 +12,7 @@ from calibsft.estimators import ESTIMATORS, choose_estimators
 from calibsft.evaluation import Benchmarks, evaluate_with, read_estimators
 from calibsft.metrics import score_table
 from calibsft.recipe import TOKEN_PROBABILITY, VERBALIZED, EvalSettings, load_recipe
+from calibsft.responses.actionable import actionable
 from calibsft.responses.formats import FORMATS, get_format
 from calibsft.rollouts.load import load_collector
 
@@ -41,17 +42,16 @@ def test_all_estimators_are_scored_side_by_side(calibsft: Command, short_base: P
         assert {"estimator": name, **scored} in found["estimators"]
 
 
-def test_a_malformed_response_has_no_token_probability_and_the_others_all_have_one(
-    calibsft: Command, short_base: Path
-) -> None:
+def test_only_a_confidence_to_act_on_has_a_token_probability(calibsft: Command, short_base: Path) -> None:
     assert calibsft(*EVAL, "--model", short_base, "--estimators", "token-probability", "--limit", 20)[0] == 0
     rows = pl.read_parquet("e/rows.parquet")
     found = pl.read_parquet("e/estimators/token-probability.parquet")
     assert found.select("dataset", "question_id", "sample", "split", "correct").equals(
         rows.select("dataset", "question_id", "sample", "split", "correct")
     )
-    assert rows["well_formed"].to_list() == found["confidence"].is_not_null().to_list()
-    assert rows["well_formed"].n_unique() == 2
+    has_one = actionable(rows).is_not_null()
+    assert has_one.to_list() == found["confidence"].is_not_null().to_list()
+    assert has_one.n_unique() == 2
     assert found["confidence"].drop_nulls().is_between(0.05, 0.95).all()
     digits = pl.read_parquet("e/estimators/digits/part-*.parquet")
     assert digits["probabilities"].list.sum().to_numpy() == pytest.approx(1.0)

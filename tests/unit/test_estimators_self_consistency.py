@@ -67,6 +67,11 @@ def test_notations_of_one_value_vote_together(tmp_path: Path) -> None:
     assert found["confidence"] == 0.4 and found["correct"] is True
 
 
+def test_decimals_of_any_length_vote_with_their_exact_value(tmp_path: Path) -> None:
+    samples: list[Sample] = [("1/2", "0.9"), ("1/2", "1"), ("1/2", ".875"), ("1/2", "0.125")]
+    assert vote(tmp_path, samples)["confidence"] == 0.725
+
+
 @pytest.mark.parametrize("grader", ["text", "exact", "contains", "drop", "judge"])
 def test_other_kinds_vote_by_their_normal_text(tmp_path: Path, grader: str) -> None:
     samples: list[Sample] = [("Rome", "0.10"), ("The Paris!", "0.50"), ("paris", "0.60")]

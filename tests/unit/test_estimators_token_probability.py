@@ -118,7 +118,7 @@ def test_without_any_digit_there_is_no_confidence() -> None:
 # Which tokens come before
 
 
-@pytest.mark.parametrize("stated", ["0.73", "0.00", "1.00"])
+@pytest.mark.parametrize("stated", ["0.73", "0.00", "1.00", "0.7", "1", ".875"])
 def test_the_context_is_what_was_sampled_up_to_the_first_decimal(stated: str) -> None:
     tokenizer = playground()
     contexts = DigitContexts(tokenizer, FORMAT)

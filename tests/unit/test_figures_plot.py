@@ -10,6 +10,7 @@ import pytest
 from calibsft.artifacts import StageFolder, write_json, write_parquet
 from calibsft.metrics import score_table
 from calibsft.report.figures import FIGURES
+from calibsft.report.sources import only_benchmark, read_sources
 from conftest import Command
 
 PNG = b"\x89PNG\r\n"
@@ -151,3 +152,55 @@ def test_figures_are_listed_with_one_line_each(calibsft: Command) -> None:
 def test_help_shows_examples(calibsft: Command) -> None:
     code, out, _ = calibsft("plot", "--help")
     assert code == 0 and "calibsft plot coverage runs/tiny-seed0 -o coverage.png" in " ".join(out.split())
+
+
+def test_single_benchmarks_are_drawn_from_their_own_responses(
+    calibsft: Command, run: Path, tmp_path: Path
+) -> None:
+    """The same picture as from a file that holds nothing else, but for the name of the benchmark above it."""
+    for name in ("gsm8k", "drop"):
+        answers().filter(dataset=name).write_csv(tmp_path / f"{name}.csv")
+        (tmp_path / "alone").mkdir(exist_ok=True)
+        (tmp_path / f"{name}.csv").rename(tmp_path / "alone" / "Base.csv")
+        for figure in ("reliability", "confidence", "coverage"):
+            options = ("--benchmark", name, "-o", "own.svg")
+            assert calibsft("plot", figure, run, *options)[0] == 0
+            own = (tmp_path / "own.svg").read_bytes()
+            assert calibsft("plot", figure, "alone/Base.csv", *options)[0] == 0
+            assert own == (tmp_path / "own.svg").read_bytes()
+            assert name.encode() in own
+            assert calibsft("plot", figure, run, "-o", "all.svg")[0] == 0
+            assert (
+                own != (tmp_path / "all.svg").read_bytes()
+                and name.encode() not in (tmp_path / "all.svg").read_bytes()
+            )
+
+
+def test_the_budgets_of_a_benchmark_are_its_own_figures(run: Path) -> None:
+    scores = score_table(answers())
+    whole = read_sources([run])
+    for name in ("gsm8k", "drop"):
+        (model,) = only_benchmark(whole, name).models
+        assert model.budgets is not None
+        own = scores["datasets"][name]
+        assert model.budgets.rows() == [(8, own["pass@1"], own["ece"]), (None, own["pass@1"], own["ece"])]
+        assert model.rows["dataset"].unique().to_list() == [name]
+
+
+def test_a_benchmark_that_is_not_there_is_refused_with_the_nearest_name(calibsft: Command, run: Path) -> None:
+    code, _, told = calibsft("plot", "reliability", run, "--benchmark", "gsm8")
+    assert code == 2 and "unknown benchmark 'gsm8'; did you mean 'gsm8k'? (known: drop, gsm8k)" in told
+
+
+def test_a_figure_of_no_single_benchmark_says_so(calibsft: Command, run: Path) -> None:
+    code, _, told = calibsft("plot", "correlation", run, "--benchmark", "gsm8k")
+    assert (
+        code == 2 and "figure 'correlation' is not drawn of a single benchmark; leave --benchmark out" in told
+    )
+
+
+def test_a_model_that_did_not_answer_the_benchmark_is_left_out(calibsft: Command, tmp_path: Path) -> None:
+    answers().write_csv(tmp_path / "both.csv")
+    answers().filter(dataset="drop").write_csv(tmp_path / "drop.csv")
+    assert calibsft("plot", "reliability", "both.csv", "drop.csv", "--benchmark", "gsm8k")[0] == 0
+    assert "both" in (picture := (tmp_path / "reliability.svg").read_text()) and ">drop" not in picture

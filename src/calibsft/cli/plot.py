@@ -25,25 +25,37 @@ def plot(
     ] = None,
     theme: Annotated[str, typer.Option("--theme", help="For a light or a dark page.")] = "light",
     malformed: Malformed = "error",
+    benchmark: Annotated[
+        str | None,
+        typer.Option("--benchmark", help="Draw the responses to this benchmark (column dataset) alone."),
+    ] = None,
 ) -> None:
     """Draw one figure, as SVG or PNG.
 
     For example `calibsft plot coverage runs/tiny-seed0 -o coverage.png`, or of your own files, a line or panel each:
-    `calibsft plot reliability before.csv after.csv --theme dark`.
+    `calibsft plot reliability before.csv after.csv --theme dark`. Of one benchmark alone: `calibsft plot reliability
+    runs/tiny-seed0 --benchmark cross`.
     """
     from calibsft.artifacts import write_bytes
     from calibsft.report.figures import FIGURES, KINDS, THEMES, render
-    from calibsft.report.sources import read_sources
+    from calibsft.report.sources import only_benchmark, read_sources
 
     if figure not in FIGURES:
         unknown_name("figure", figure, list(FIGURES))
     if theme not in THEMES:
         unknown_name("theme", theme, list(THEMES))
+    if benchmark is not None and not FIGURES[figure].by_benchmark:
+        single = [name for name, plot in FIGURES.items() if plot.by_benchmark]
+        raise InputError(
+            f"figure '{figure}' is not drawn of a single benchmark; leave --benchmark out, or draw {' or '.join(single)}"
+        )
     path = out or Path(f"{figure}.svg")
     kind = path.suffix.lower().removeprefix(".")
     if kind not in KINDS:
         raise InputError(f"{path}: unknown kind of picture '{path.suffix}'; end the name in .svg or .png")
-    pictures = render(FIGURES[figure], read_sources(sources, malformed), THEMES[theme], [kind])
+    summary = read_sources(sources, malformed)
+    shown = summary if benchmark is None else only_benchmark(summary, benchmark)
+    pictures = render(FIGURES[figure], shown, THEMES[theme], [kind])
     if pictures is None:
         given = ", ".join(map(str, sources))
         raise InputError(f"{given}: nothing there for figure '{figure}'; it needs {FIGURES[figure].needs}")

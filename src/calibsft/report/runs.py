@@ -114,18 +114,28 @@ def read_evaluation(folder: Path, label: str) -> ModelResult:
     # The texts are most of the file, and no table or figure needs them.
     rows = pl.scan_parquet(folder / ROWS).drop("response", strict=False).drop_nulls("correct").collect()
     estimators = {found["estimator"]: found for found in read_estimators(folder)}
-    return ModelResult(label, rows, budgets=_budgets(folder), estimators=estimators)
-
-
-def _budgets(folder: Path) -> pl.DataFrame | None:
-    """In-distribution means under every budget and without one, or means over all benchmarks where none is so."""
+    model = ModelResult(label, rows, estimators=estimators)
     budgets = read_budgets(folder)
-    if not budgets:
-        return None
-    parts = [(part["budget"], part["splits"]) for part in budgets] + [(None, read_metrics(folder)["splits"])]
-    rows = [(budget, splits.get("id", splits[MEAN_OVER_DATASETS])) for budget, splits in parts]
+    return replace(model, **_budgets(budgets, read_metrics(folder))) if budgets else model
+
+
+def _budgets(budgets: Sequence[dict[str, Any]], free: dict[str, Any]) -> dict[str, Any]:
+    """Results under every budget and without one: in-distribution means, or else over all benchmarks, and of each one."""
+    parts = [*((part["budget"], part) for part in budgets), (None, free)]
+    means = [(budget, part["splits"]) for budget, part in parts]
+    return {
+        "budgets": _budget_table([(b, splits.get("id", splits[MEAN_OVER_DATASETS])) for b, splits in means]),
+        "benchmark_budgets": {
+            name: _budget_table([(budget, part["datasets"][name]) for budget, part in parts])
+            for name in free["datasets"]
+            if all(name in part["datasets"] for _, part in parts)
+        },
+    }
+
+
+def _budget_table(rows: Sequence[tuple[int | None, dict[str, Any]]]) -> pl.DataFrame:
     cells = {"budget": [budget for budget, _ in rows]} | {
-        key: [m[key] for _, m in rows] for key in BUDGET_SCORES
+        key: [scores[key] for _, scores in rows] for key in BUDGET_SCORES
     }
     return pl.DataFrame(cells, schema={"budget": pl.Int64} | dict.fromkeys(BUDGET_SCORES, pl.Float64))
 

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 
 from calibsft.artifacts import read_manifest, shards
+from calibsft.errors import unknown_name
 from calibsft.evaluation import ROWS
 from calibsft.metrics.files import FORM, read_scored
 from calibsft.pipeline import recorded_order
@@ -39,6 +40,18 @@ def read_sources(paths: Sequence[Path], malformed: str = "error", responses: int
     share = responses // len(paths)
     parts = [_part(path, label, malformed, share) for path, label in zip(paths, _labels(paths), strict=True)]
     return replace(_together(parts), command=f"calibsft report {' '.join(map(str, paths))}")
+
+
+def only_benchmark(summary: RunSummary, name: str) -> RunSummary:
+    """The responses to one benchmark, of the models that answered it; an unknown one is refused with the nearest name."""
+    known = sorted({str(dataset) for model in summary.models for dataset in model.rows["dataset"].unique()})
+    if name not in known:
+        unknown_name("benchmark", name, known)
+    models = [
+        replace(model, rows=model.rows.filter(dataset=name), budgets=model.benchmark_budgets.get(name))
+        for model in summary.models
+    ]
+    return replace(summary, models=tuple(m for m in models if not m.rows.is_empty()), benchmark=name)
 
 
 def is_run(path: Path) -> bool:

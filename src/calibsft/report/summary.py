@@ -32,6 +32,8 @@ class ModelResult:
     budgets
         Results under token budgets, one row per budget and one with a null budget for no limit: budget, pass@1, ece;
         None where no budget was set.
+    benchmark_budgets
+        The same for every benchmark alone; empty where no budget was set.
     estimators
         The scores of every confidence estimator by its name; empty where there is only the stated confidence.
     """
@@ -43,6 +45,7 @@ class ModelResult:
     counterpart: str = ""
     starts_rl: bool = True
     budgets: pl.DataFrame | None = None
+    benchmark_budgets: dict[str, pl.DataFrame] = field(default_factory=dict)
     estimators: dict[str, Any] = field(default_factory=dict)
 
 
@@ -153,7 +156,7 @@ class RunSummary:
     """Everything a report shows, of one run or of several side by side.
 
     `recipe_yaml` is the resolved recipe and `command` the line that makes this page again; what a run does not have is
-    empty. `responses` are those that can be read on the page.
+    empty. `responses` are those that can be read on the page. `benchmark` is the one that all of it is about, empty for all.
     """
 
     name: str
@@ -165,3 +168,4 @@ class RunSummary:
     training: tuple[TrainingRun, ...] = ()
     gradients: tuple[GradientShare, ...] = ()
     responses: tuple[Responses, ...] = ()
+    benchmark: str = ""

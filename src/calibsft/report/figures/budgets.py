@@ -87,4 +87,5 @@ BUDGETS = Plot(
     " result without a limit.",
     "models evaluated under token budgets (eval.budgets, or calibsft eval --budgets)",
     draw,
+    by_benchmark=True,
 )

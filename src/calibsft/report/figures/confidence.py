@@ -55,4 +55,5 @@ CONFIDENCE = Plot(
     " wrong answers on the left. Unreadable confidences are left out.",
     "an evaluated model",
     draw,
+    by_benchmark=True,
 )

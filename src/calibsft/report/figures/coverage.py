@@ -69,10 +69,11 @@ COVERAGE = Plot(
     "How much can be answered at a certified error rate",
     "The model answers only where its confidence reaches a threshold, chosen on half of the questions so that the error rate"
     f" among its answers is at most the risk budget with probability {1 - DELTA:.2f} (Clopper-Pearson bounds for 101"
-    " thresholds, union bound). A response without a confidence to act on is never answered, as in `calibsft certify`."
+    " thresholds, union bound). A response without a confidence to act on is never answered, as in calibsft certify."
     " Coverage is the share of responses to the other half that are answered: mean over"
     f" {HALVES} random halves, the band is one standard deviation. Dotted: a model of the same accuracy that ranks every"
     " right answer above every wrong one.",
     "evaluated models, with question_id for every response",
     draw,
+    by_benchmark=True,
 )

@@ -17,7 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from calibsft.report.figures.style import PAGE_COLOR, THEMES, Theme
+from calibsft.report.figures.style import PAGE_COLOR, THEMES, Theme, short
 from calibsft.report.summary import RunSummary
 
 Pictures: TypeAlias = dict[str, bytes]
@@ -39,6 +39,8 @@ class Plot:
         What a run or file must hold to have this figure, for the message that it does not.
     draw
         Draws it under whatever theme is set; None where there is nothing to show.
+    by_benchmark
+        Whether it can be drawn of one benchmark alone.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Plot:
     caption: str
     needs: str
     draw: Callable[[RunSummary], Figure | None]
+    by_benchmark: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +89,8 @@ def render(plot: Plot, summary: RunSummary, theme: Theme, kinds: Sequence[str]) 
         figure = plot.draw(summary)
         if figure is None:
             return None
+        if summary.benchmark:
+            figure.suptitle(short(summary.benchmark))
         # Finding the layout takes as long as drawing, and it is the same for every kind.
         figure.draw_without_rendering()
         figure.set_layout_engine("none")

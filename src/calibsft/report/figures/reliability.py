@@ -31,7 +31,8 @@ TICKS = (0, 0.25, 0.5, 0.75, 1)
 def draw(summary: RunSummary) -> Figure | None:
     """Accuracy per bin against the diagonal, with the number of responses below; all benchmarks together.
 
-    An unreadable confidence counts as 0 here, as in the tables, so the ECE shown is their pooled ECE.
+    An unreadable confidence counts as 0 here, as in the tables, so the ECE shown is their pooled ECE, or that of the one
+    benchmark that is drawn.
     """
     if not summary.models:
         return None
@@ -41,12 +42,13 @@ def draw(summary: RunSummary) -> Figure | None:
     layout = ConstrainedLayoutEngine(hspace=rcParams["figure.constrained_layout.hspace"] / rows)
     figure = Figure(figsize=(width * columns, 1.1 * width * rows + 0.3), layout=layout)
     panels = figure.subfigures(rows, columns, squeeze=False).flat
-    axes = [_panel(panel, model) for panel, model in zip(panels, summary.models, strict=False)]
+    ece = "ECE" if summary.benchmark else "pooled ECE"
+    axes = [_panel(panel, model, ece) for panel, model in zip(panels, summary.models, strict=False)]
     shared_legend(figure, axes)
     return figure
 
 
-def _panel(panel: SubFigure, model: ModelResult) -> Axes:
+def _panel(panel: SubFigure, model: ModelResult, ece_name: str) -> Axes:
     """Draw one model and return the axes whose marks the legend explains."""
     upper: Axes
     lower: Axes
@@ -63,7 +65,7 @@ def _panel(panel: SubFigure, model: ModelResult) -> Axes:
         upper.plot([said, said], [said, right], color=ORANGE, linewidth=2.5, clip_on=False, label=label)
     upper.set(xlim=(0, 1), ylim=(0, 1.02), yticks=TICKS, ylabel="accuracy")
     ece = fraction(expected_calibration_error(table))
-    upper.set_title(f"{short(model.label)}\npooled ECE {ece}", loc="left")
+    upper.set_title(f"{short(model.label)}\n{ece_name} {ece}", loc="left")
     bars(lower, left, [part.count for part in parts], 0.1, GREY)
     lower.set(xlabel="stated confidence", ylabel="count", xticks=TICKS)
     return upper
@@ -73,7 +75,9 @@ RELIABILITY = Plot(
     "reliability",
     "Is it as often right as it says",
     "Accuracy of the responses in each confidence bin, all benchmarks together; on the dashed line confidence and"
-    " accuracy agree. Bins with few responses (lower panel) are uncertain.",
+    " accuracy agree. Bins with few responses (lower panel) are uncertain. calibsft plot reliability draws a single benchmark"
+    " with --benchmark NAME.",
     "an evaluated model",
     draw,
+    by_benchmark=True,
 )
