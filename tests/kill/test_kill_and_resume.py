@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from calibsft.artifacts import write_parquet
-from command_process import calibsft, finish, kill_when
+from command_process import calibsft, ended, finish, kill_when
 
 
 def manifest(folder: Path) -> dict[str, object]:
@@ -73,6 +73,37 @@ def test_a_damaged_shard_is_reported_and_sampled_again(
     shard.write_bytes(shard.read_bytes()[:500])
     assert "part-00001.parquet is damaged" in finish(command)
     assert manifest(out)["content_hash"] == wanted
+
+
+@pytest.mark.parametrize("damage", ["shorter", "same size"])
+def test_the_advice_about_a_damaged_shard_samples_that_shard_alone(
+    random_checkpoint: Path, questions: Path, tmp_path: Path, damage: str
+) -> None:
+    out = tmp_path / "run"
+    rollout = calibsft(
+        "rollout", "--model", random_checkpoint, "--questions", questions, "--out", out, "-n", 2, "--max-new-tokens", 20,
+        "--shard-questions", 10, "--device", "cpu",
+    )  # fmt: skip
+    verify = calibsft("verify", out, "--out", tmp_path / "verdicts")
+    finish(rollout)
+    wanted = manifest(out)["content_hash"]
+    shard = out / "part-00001.parquet"
+    whole = shard.read_bytes()
+    middle = len(whole) // 2
+    torn = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+    shard.write_bytes(torn if damage == "same size" else whole[:middle])
+    code, said = ended(verify)
+    assert code == 2 and not (tmp_path / "verdicts" / "manifest.json").exists()
+    advice = re.search(r"^calibsft: (\S+): damaged, .*; remove it and (\S+), then run the stage again", said)
+    assert advice, said
+    for removed in advice.groups():
+        Path(removed).unlink()
+    others = {path: path.stat().st_mtime_ns for path in out.glob("part-*.parquet")}
+    assert len(others) == 3
+    assert "60 of 80 responses were done before" in finish(rollout)
+    assert {path: path.stat().st_mtime_ns for path in others} == others
+    assert shard.read_bytes() == whole and manifest(out)["content_hash"] == wanted
+    finish(verify)
 
 
 def test_fine_tuning_survives_two_kills_with_the_same_losses_and_weights(

@@ -1,11 +1,13 @@
 """Stage folders: atomic writes, manifests, and what a rerun accepts."""
 
+import hashlib
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 from textwrap import dedent
-from typing import Any
+from typing import Any, BinaryIO
 
 import polars as pl
 import pytest
@@ -185,14 +187,15 @@ def test_a_manifest_of_another_schema_is_refused_even_when_its_files_are_gone(tm
         read_manifest(tmp_path)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "missing"])
+@pytest.mark.parametrize("damage", ["damaged", "missing"])
 def test_a_file_that_is_not_as_the_manifest_says_is_refused(tmp_path: Path, damage: str) -> None:
     finished(tmp_path)
     if damage == "missing":
         (tmp_path / "data.txt").unlink()
     else:
         (tmp_path / "data.txt").write_text("dat")
-    with pytest.raises(InputError, match=r"data\.txt: missing or not as the manifest describes it"):
+    said = rf"data\.txt: {damage}.*; remove .*manifest\.json, then run the stage again, which makes only what is missing"
+    with pytest.raises(InputError, match=said):
         read_manifest(tmp_path)
 
 
@@ -343,3 +346,63 @@ def test_hidden_files_are_neither_work_nor_content(tmp_path: Path) -> None:
     folder = finished(tmp_path)
     assert list(folder.manifest()["files"]) == ["data.txt"]
     assert folder.manifest()["resumed"] is False
+
+
+def reader(path: Path, *reads: Path) -> StageFolder:
+    return StageFolder(path, "verify", {}, {}, reads)
+
+
+@pytest.mark.parametrize("read", [".", "data.txt"], ids=["the folder", "a file in it"])
+def test_damage_that_keeps_the_size_is_noticed_by_the_stage_that_reads_it(tmp_path: Path, read: str) -> None:
+    finished(tmp_path / "in", "data")
+    (tmp_path / "in" / "data.txt").write_text("dada")
+    with pytest.raises(
+        InputError, match=r"in/data\.txt: damaged, .*; remove it and .*in/manifest\.json, then run"
+    ):
+        reader(tmp_path / "out", tmp_path / "in" / read).perform(
+            lambda _: pytest.fail("it read damage"), False
+        )
+    assert not (tmp_path / "out" / SETTINGS).exists()
+    reader(tmp_path / "out", tmp_path / "in" / read).perform(lambda _: {}, False, hash_check=False)
+    assert (tmp_path / "out" / MANIFEST).is_file()
+
+
+def test_what_a_stage_does_not_read_is_not_checked(tmp_path: Path) -> None:
+    folder = stage(tmp_path / "in")
+    folder.begin()
+    for name in ("model/config.json", "log.txt"):
+        write_text(folder.path / name, "data")
+    folder.finish()
+    (folder.path / "log.txt").write_text("dada")
+    (tmp_path / "web").mkdir()
+    (tmp_path / "web" / MANIFEST).write_text("of something else")
+    reads = (folder.path / "model", tmp_path / "web", Path("some/name-on-the-hub"))
+    reader(tmp_path / "out", *reads).perform(lambda _: {}, False)
+    assert (tmp_path / "out" / MANIFEST).is_file()
+
+
+def test_a_file_is_hashed_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    computed: list[str] = []
+    digest = hashlib.file_digest
+
+    def counted(file: BinaryIO, name: str) -> Any:
+        computed.append(name)
+        return digest(file, name)
+
+    monkeypatch.setattr(hashlib, "file_digest", counted)
+    path = tmp_path / "a"
+    path.write_text("old")
+    os.utime(path, (1e9, 1e9))
+    first = file_hash(path)
+    assert file_hash(path) == first and len(computed) == 1
+    path.write_text("new")
+    assert file_hash(path) != first and len(computed) == 2
+
+
+def test_a_change_within_one_tick_of_the_clock_changes_the_hash(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    found = []
+    for text in ("aa", "bb", "cc") * 20:
+        path.write_text(text)
+        found.append(file_hash(path))
+    assert found == found[:3] * 20 and len(set(found)) == 3

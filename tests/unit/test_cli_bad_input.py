@@ -288,7 +288,42 @@ def test_a_finished_stage_that_lost_a_file_is_not_skipped(refused: Refused, cali
     assert calibsft("build", jsonl(pool()), "--out", "o").code == 0
     Path("o/sft.parquet").write_bytes(Path("o/sft.parquet").read_bytes()[:-1])
     said = refused("build", "pool.jsonl", "--out", "o")
-    assert said.startswith("o/sft.parquet: missing or not as the manifest describes it; remove o and rerun")
+    assert said.startswith(
+        "o/sft.parquet: damaged, not as manifest.json describes it; remove it and o/manifest.json"
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("rollout", "--model", "r/model", "--questions", "pool.jsonl"),
+        ("verify", "r"),
+        ("build", "r", "--verdicts", "v"),
+        ("sft", "--model", "r/model", "--data", "pool.jsonl"),
+        ("sft", "--model", "m", "--data", "r/sft.parquet"),
+        ("rl", "--model", "m", "--method", "rlcr", "--data", "r", "--verdicts", "v"),
+        ("eval", "--model", "r/model", "--benchmarks", "cross"),
+    ],
+    ids=lambda words: " ".join(words[:3]),
+)
+def test_a_damaged_file_of_another_stage_is_not_read_unless_asked(
+    refused: Refused, calibsft: Calibsft, words: tuple[str, ...]
+) -> None:
+    from calibsft.artifacts import StageFolder, write_text
+
+    jsonl([{"question_id": "1", "question": "?", "gold": "1"}])
+    rollout, verify = StageFolder(Path("r"), "rollout", {}), StageFolder(Path("v"), "verify", {})
+    for stage in (rollout, verify):
+        stage.begin()
+        for file in ("sft.parquet", "model/config.json"):
+            write_text(stage.path / file, "{ }")
+        stage.finish()
+        verify.inputs = {"rollout": rollout.manifest()["content_hash"]}
+    for file in ("sft.parquet", "model/config.json"):
+        Path("r", file).write_text("{}.")
+    said = refused(*words, "--out", "o")
+    assert said.startswith("r/") and "damaged, not as manifest.json describes it" in said
+    assert "damaged" not in calibsft(*words, "--out", "o", "--no-hash-check").err
 
 
 @pytest.mark.parametrize(

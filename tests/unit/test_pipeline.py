@@ -486,3 +486,16 @@ def test_a_second_run_in_the_same_folder_is_refused_by_the_name_of_the_first(fak
     assert fake.recipe() == before
     fake({"name": "only"}, seed=5)
     assert "seed: 5" in fake.recipe()
+
+
+def test_a_stage_does_not_read_a_damaged_one_unless_asked(fake: FakeRun) -> None:
+    first, second = {"name": "first"}, {"name": "second", "needs": ["first"]}
+    fake(first)
+    (fake.root / "first" / "made").write_text("tsrif")
+    with pytest.raises(
+        InputError, match=r"first/made: damaged, .*; remove it and .*first/manifest\.json, then run"
+    ):
+        fake(first, second)
+    assert fake.complete() == {"first"}
+    run_pipeline(Recipe(name="fake"), fake.root, hash_check=False)
+    assert fake.complete() == {"first", "second"}

@@ -1,12 +1,16 @@
-"""Reading what a finished stage wrote down about itself."""
+"""What a finished stage wrote down about itself, and whether its files are still as it says."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-from calibsft.artifacts.names import MANIFEST
+from calibsft.artifacts.hashing import file_hash
+from calibsft.artifacts.names import MANIFEST, SETTINGS
 from calibsft.errors import InputError
 from calibsft.schema import SCHEMA_VERSION
+
+# Not the whole folder: hours of samples may lie beside a single damaged file.
+REDO = "remove {remove}, then run the stage again, which makes only what is missing"
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -20,14 +24,36 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         version = manifest.get("schema_version")
     except (ValueError, AttributeError) as error:
-        raise InputError(f"{path}: not a manifest; remove {folder} and rerun the stage") from error
+        raise InputError(f"{path}: not a manifest; {REDO.format(remove=path)}") from error
     if version != SCHEMA_VERSION:
         raise InputError(
             f"{path}: schema version {version} is not {SCHEMA_VERSION}; use the calibsft that wrote it"
         )
     for name, size in manifest.get("bytes", {}).items():
-        if not (folder / name).is_file() or (folder / name).stat().st_size != size:
-            raise InputError(
-                f"{folder / name}: missing or not as the manifest describes it; remove {folder} and rerun the stage"
-            )
+        if not (folder / name).is_file():
+            raise InputError(f"{folder / name}: missing; {REDO.format(remove=path)}")
+        if (folder / name).stat().st_size != size:
+            raise _damaged(folder, name)
     return manifest
+
+
+def check_content(path: Path) -> None:
+    """Refuse a file or folder of a finished stage whose content is not that of its manifest; others are not checked."""
+    place = path.resolve()
+    around = (path, *path.parents, *place.parents)
+    folder = next((folder for folder in around if _is_finished_stage(folder)), None)
+    if folder is None or not path.exists():
+        return
+    for name, recorded in read_manifest(folder).get("files", {}).items():
+        if (folder.resolve() / name).is_relative_to(place) and file_hash(folder / name) != recorded:
+            raise _damaged(folder, name)
+
+
+def _is_finished_stage(folder: Path) -> bool:
+    # Others write files called manifest.json too.
+    return (folder / MANIFEST).is_file() and (folder / SETTINGS).is_file()
+
+
+def _damaged(folder: Path, name: str) -> InputError:
+    redo = REDO.format(remove=f"it and {folder / MANIFEST}")
+    return InputError(f"{folder / name}: damaged, not as {MANIFEST} describes it; {redo}")

@@ -18,7 +18,7 @@ import yaml
 from calibsft import __version__
 from calibsft.artifacts.hashing import file_hash
 from calibsft.artifacts.locks import LOCK, locked
-from calibsft.artifacts.manifests import read_manifest
+from calibsft.artifacts.manifests import check_content, read_manifest
 from calibsft.artifacts.names import CARD, JOURNAL, JUDGE_CACHE, MANIFEST, SETTINGS, is_hidden
 from calibsft.artifacts.records import changed, read_record
 from calibsft.artifacts.writing import TEMPORARY, make_folder, write_json, write_text
@@ -37,12 +37,15 @@ class StageFolder:
         Everything that shapes the stage's result, as plain data.
     inputs
         Content hashes of what it reads, by name.
+    reads
+        Files and folders of other stages that it reads.
     """
 
     path: Path
     stage: str
     settings: dict[str, Any]
     inputs: dict[str, str] = field(default_factory=dict)
+    reads: tuple[Path, ...] = ()
     _began: float = field(default_factory=time.monotonic)
     _resumed: bool = False
 
@@ -107,7 +110,13 @@ class StageFolder:
             for file in self.path.rglob("*")
         )
 
-    def perform(self, work: Callable[[Path], dict[str, Any]], fresh: bool, patience: float = 0.0) -> None:
+    def perform(
+        self,
+        work: Callable[[Path], dict[str, Any]],
+        fresh: bool,
+        hash_check: bool = True,
+        patience: float = 0.0,
+    ) -> None:
         """Let `work` fill the folder, unless an earlier run has completed it.
 
         Parameters
@@ -116,6 +125,8 @@ class StageFolder:
             Takes the folder and returns facts for the manifest.
         fresh
             Start over what was made under other settings or from other inputs, instead of refusing it.
+        hash_check
+            Refuse to read files of other stages that are not as their manifests say.
         patience
             Seconds to wait for another process that works in the folder, before it is refused.
         """
@@ -131,6 +142,8 @@ class StageFolder:
             if fresh and self.difference():
                 self.discard()
             if not self._was_done():
+                for path in self.reads if hash_check else ():
+                    check_content(path)
                 self.begin()
                 self.finish(**work(self.path))
                 say(f"{self.stage}: done in {clock(self.manifest()['wall_seconds'])}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibsft.artifacts import file_hash
-from calibsft.cli.options import AsJson, FormatName, Fresh, Out, Seed, perform
+from calibsft.cli.options import AsJson, FormatName, Fresh, HashCheck, Out, Seed, perform
 from calibsft.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def build(
     ] = 1,
     seed: Seed = 0,
     fresh: Fresh = False,
+    hash_check: HashCheck = True,
     as_json: AsJson = False,
 ) -> None:
     """Turn graded responses into a CalibSFT training set: sft.parquet and sft.jsonl (chat format).
@@ -101,7 +102,7 @@ def build(
         "seed": seed,
         "targets": settings.model_dump(mode="json"),
     }
-    perform(out, "build", shaped, inputs, work, fresh)
+    perform(out, "build", shaped, inputs, work, fresh, [source, verdicts], hash_check)
     if as_json:
         print((out / SUMMARY).read_text(encoding="utf-8"), end="")
 

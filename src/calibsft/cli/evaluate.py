@@ -13,6 +13,7 @@ from calibsft.cli.options import (
     Dtype,
     FormatName,
     Fresh,
+    HashCheck,
     JudgeModel,
     JudgeUrl,
     Out,
@@ -79,6 +80,7 @@ def evaluate(
     device: Device = "auto",
     dtype: Dtype = "auto",
     fresh: Fresh = False,
+    hash_check: HashCheck = True,
     as_json: AsJson = False,
 ) -> None:
     """Sample, verify and score a model on benchmarks.
@@ -109,7 +111,17 @@ def evaluate(
     settings = validated(EvalSettings, data, "eval")
     choose_estimators(settings.estimators, get_format(format))
     perform_evaluation(
-        model, settings, judge_settings(judge, judge_url), format, seed, device, dtype, out, fresh, "eval"
+        model,
+        settings,
+        judge_settings(judge, judge_url),
+        format,
+        seed,
+        device,
+        dtype,
+        out,
+        fresh,
+        "eval",
+        hash_check,
     )
     others = {"budgets": read_budgets(out), "estimators": read_estimators(out)}
     print_scores({**read_metrics(out), **others}, as_json)
@@ -126,6 +138,7 @@ def perform_evaluation(
     out: Path,
     fresh: bool,
     label: str,
+    hash_check: bool = True,
 ) -> None:
     """Leave an evaluation in `out`, unless it is there already; progress lines call it `label`."""
     from calibsft.evaluation import evaluate_model
@@ -149,4 +162,4 @@ def perform_evaluation(
         return {"label": model, **facts}
 
     inputs = {**model_inputs(model), **benchmark_inputs(settings.benchmarks, settings.data_dir)}
-    perform(out, "eval", shaped, inputs, work, fresh)
+    perform(out, "eval", shaped, inputs, work, fresh, [model], hash_check)

@@ -1,7 +1,7 @@
 """Options and steps that several commands share."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +33,13 @@ TrainingSet = Annotated[
 ]
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Start over what was made under other settings, instead of refusing.")
+]
+HashCheck = Annotated[
+    bool,
+    typer.Option(
+        "--hash-check/--no-hash-check",
+        help="Refuse to read files of finished stages that are not as their manifests say.",
+    ),
 ]
 FormatName = Annotated[
     str,
@@ -132,11 +139,14 @@ def perform(
     inputs: dict[str, str],
     work: Callable[[Path], dict[str, Any]],
     fresh: bool,
+    reads: Iterable[str | Path | None],
+    hash_check: bool,
 ) -> None:
-    """Do one stage in `out` unless it is done there already."""
+    """Do one stage in `out` unless it is done there already; `reads` names the models, files and folders it reads."""
     if name not in SHARED_STAGES:
         require_one_process(name)
-    StageFolder(out, name, settings, inputs).perform(work, fresh)
+    paths = tuple(Path(path) for path in reads if path is not None)
+    StageFolder(out, name, settings, inputs, paths).perform(work, fresh, hash_check)
 
 
 def judge_settings(model: str | None, url: str | None) -> "JudgeSettings":

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from calibsft.artifacts import file_hash, model_inputs, read_manifest
-from calibsft.cli.options import Device, FormatName, Fresh, Out, Seed, TrainingSet, listed, perform
+from calibsft.cli.options import Device, FormatName, Fresh, HashCheck, Out, Seed, TrainingSet, listed, perform
 from calibsft.errors import InputError
 from calibsft.progress import FIRST_PROCESS
 
@@ -38,6 +38,7 @@ def rl(
     seed: Seed = 43,
     device: Device = "auto",
     fresh: Fresh = False,
+    hash_check: HashCheck = True,
 ) -> None:
     """Train with a reward for right answers and honest confidence.
 
@@ -93,7 +94,8 @@ def rl(
             evaluation,
         )
 
-    perform(out, "rl", shaped, _inputs(model, data, verdicts), work, fresh)
+    inputs = _inputs(model, data, verdicts)
+    perform(out, "rl", shaped, inputs, work, fresh, [model, data, verdicts], hash_check)
     if FIRST_PROCESS:
         print(f"checkpoint: {out / 'model'}")
 

@@ -6,7 +6,18 @@ from typing import Annotated, Any
 import typer
 
 from calibsft.artifacts import model_inputs
-from calibsft.cli.options import DataDir, Device, Dtype, FormatName, Fresh, Out, Seed, Stop, perform
+from calibsft.cli.options import (
+    DataDir,
+    Device,
+    Dtype,
+    FormatName,
+    Fresh,
+    HashCheck,
+    Out,
+    Seed,
+    Stop,
+    perform,
+)
 from calibsft.errors import InputError
 
 
@@ -47,6 +58,7 @@ def rollout(
     device: Device = "auto",
     dtype: Dtype = "auto",
     fresh: Fresh = False,
+    hash_check: HashCheck = True,
 ) -> None:
     """Sample responses from a model, n per question, into Parquet shards."""
     from calibsft.benchmarks import get_benchmark
@@ -89,4 +101,4 @@ def rollout(
         return {"tokens": tokens, "device": collector.device}
 
     inputs = {"questions": source_hash(source, chosen.data_dir), **model_inputs(model)}
-    perform(out, "rollout", shaped, inputs, work, fresh)
+    perform(out, "rollout", shaped, inputs, work, fresh, [model], hash_check)

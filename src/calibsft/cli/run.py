@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from calibsft.cli.options import Fresh, Set
+from calibsft.cli.options import Fresh, HashCheck, Set
 from calibsft.errors import InputError
 from calibsft.progress import say
 
@@ -21,6 +21,7 @@ def run(
         typer.Option("--seeds", help="Run several seeds one after the other and compare, e.g. 0,1,2."),
     ] = None,
     fresh: Fresh = False,
+    hash_check: HashCheck = True,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the complete recipe and the stages; do nothing.")
     ] = False,
@@ -51,7 +52,7 @@ def run(
 
     for resolved, folder in zip(chosen, folders, strict=True):
         say(f"run: {folder}")
-        run_pipeline(resolved, folder, fresh)
+        run_pipeline(resolved, folder, fresh, hash_check)
     _show_runs(folders, report_order(chosen[0]))
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from calibsft.artifacts import file_hash, model_inputs
-from calibsft.cli.options import Device, FormatName, Fresh, Out, Seed, TrainingSet, perform
+from calibsft.cli.options import Device, FormatName, Fresh, HashCheck, Out, Seed, TrainingSet, perform
 from calibsft.errors import InputError
 from calibsft.progress import FIRST_PROCESS
 
@@ -20,6 +20,7 @@ def sft(
     seed: Seed = 0,
     device: Device = "auto",
     fresh: Fresh = False,
+    hash_check: HashCheck = True,
 ) -> None:
     """Fine-tune with CalibSFT's loss: confidence on all responses, reasoning and answer on correct ones only.
 
@@ -40,6 +41,7 @@ def sft(
 
         return fine_tune(model, table, settings, confidence_format, seed, folder, device)
 
-    perform(out, "sft", shaped, {"data": file_hash(table), **model_inputs(model)}, work, fresh)
+    inputs = {"data": file_hash(table), **model_inputs(model)}
+    perform(out, "sft", shaped, inputs, work, fresh, [model, table], hash_check)
     if FIRST_PROCESS:
         print(f"checkpoint: {out / 'model'}")

@@ -12,6 +12,7 @@ from calibsft.cli.options import (
     Dtype,
     FormatName,
     Fresh,
+    HashCheck,
     JudgeModel,
     JudgeUrl,
     Out,
@@ -36,6 +37,7 @@ def verify(
     device: Device = "auto",
     dtype: Dtype = "auto",
     fresh: Fresh = False,
+    hash_check: HashCheck = True,
     as_json: AsJson = False,
 ) -> None:
     """Parse and grade responses: `calibsft verify responses.jsonl --out verdicts`.
@@ -61,7 +63,7 @@ def verify(
         return {"verifier": grade(responses, confidence_format, folder, "verify", loaded)}
 
     shaped = {"format": format, "judge": settings.model_dump(mode="json")}
-    perform(out, "verify", shaped, inputs, work, fresh)
+    perform(out, "verify", shaped, inputs, work, fresh, [responses], hash_check)
     counts = count_verdicts(out)
     if as_json:
         print(json.dumps(counts, indent=2))

@@ -37,13 +37,15 @@ WORKER_PATIENCE = 10 * PARENT_CHECK_SECONDS
 TRAINED_BY = {"sft", "rl"}
 
 
-def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False) -> None:
+def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False, hash_check: bool = True) -> None:
     """Do what is missing of `recipe` in `root`.
 
     Parameters
     ----------
     fresh
         Start over every stage whose settings or inputs changed, instead of refusing.
+    hash_check
+        Refuse to read files of finished stages that are not as their manifests say.
     """
     require_one_process("run")
     stages = plan(Run(recipe, root))
@@ -55,9 +57,9 @@ def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False) -> None:
         # A launcher's process has one address to meet others at, which two stages side by side cannot share.
         if recipe.jobs == 1 or "WORLD_SIZE" in os.environ:
             for stage in stages:
-                perform(recipe, root, stage, fresh)
+                perform(recipe, root, stage, fresh, hash_check)
         else:
-            _side_by_side(recipe, root, stages, fresh)
+            _side_by_side(recipe, root, stages, fresh, hash_check)
 
 
 def _require_one_gpu(recipe: Recipe, root: Path, stages: list[Stage]) -> None:
@@ -85,9 +87,9 @@ def _refuse_changed(recipe: Recipe, root: Path, stages: list[Stage]) -> None:
             StageFolder(root / stage.name, stage.name, stage.settings).check_unchanged(settings_only=True)
 
 
-def perform(recipe: Recipe, root: Path, stage: Stage, fresh: bool) -> None:
+def perform(recipe: Recipe, root: Path, stage: Stage, fresh: bool, hash_check: bool) -> None:
     """Do one stage unless it is done; the stages that it needs are."""
-    folder(recipe, root, stage).perform(stage.work, fresh, WORKER_PATIENCE)
+    folder(recipe, root, stage).perform(stage.work, fresh, hash_check, WORKER_PATIENCE)
 
 
 def folder(recipe: Recipe, root: Path, stage: Stage) -> StageFolder:
@@ -99,10 +101,11 @@ def folder(recipe: Recipe, root: Path, stage: Stage) -> StageFolder:
         inputs |= benchmark_inputs(recipe.eval.benchmarks, recipe.eval.data_dir)
     if "model" in stage.settings and recipe.model != PLAYGROUND:
         inputs |= model_inputs(recipe.model)
-    return StageFolder(root / stage.name, stage.name, stage.settings, inputs)
+    reads = (*(root / name for name in stage.needs), *([Path(recipe.model)] if "model" in inputs else []))
+    return StageFolder(root / stage.name, stage.name, stage.settings, inputs, reads)
 
 
-def _side_by_side(recipe: Recipe, root: Path, waiting: list[Stage], fresh: bool) -> None:
+def _side_by_side(recipe: Recipe, root: Path, waiting: list[Stage], fresh: bool, hash_check: bool) -> None:
     done: set[str] = set()
     running: dict[Future[None], Stage] = {}
     failure: BaseException | None = None
@@ -114,10 +117,10 @@ def _side_by_side(recipe: Recipe, root: Path, waiting: list[Stage], fresh: bool)
             for stage in ready[: 1 if alone else recipe.jobs - len(running)]:
                 waiting.remove(stage)
                 if alone:
-                    perform(recipe, root, stage, fresh)
+                    perform(recipe, root, stage, fresh, hash_check)
                     done.add(stage.name)
                 else:
-                    running[pool.submit(perform, recipe, root, stage, fresh)] = stage
+                    running[pool.submit(perform, recipe, root, stage, fresh, hash_check)] = stage
             for future in wait(running, return_when=FIRST_COMPLETED).done if running else ():
                 stage = running.pop(future)
                 error = _told(future.exception())
