@@ -5,6 +5,7 @@ compared on the same draws of the questions that both answered, so what makes a 
 Works on counts per (question, confidence): a draw costs no pass over the responses.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,10 @@ from calibsft.metrics.table import ConfidenceTable, FloatArray, IntArray
 REPLICATES = 1000
 LEVEL = 0.95
 CAP_BRIER = "cap_brier"
+EFFECTIVE_SUPPORT = "effective_support"
+# No draw shows a value that was never stated, and where many are stated alike often the largest shares of a draw are too
+# large by more than the draws tell: no interval of these covers the truth as often as it says.
+UNTOLD = ("support", "top1", "top3")
 # What is worked on together is kept so small that it fits a processor's cache: questions, and draws of them.
 QUESTIONS_AT_ONCE = 1 << 13
 DRAWS_AT_ONCE = 32
@@ -163,15 +168,32 @@ def _weights(stream: np.random.Generator, questions: int, sizes_B: IntArray) -> 
     return np.stack(drawn, axis=1).astype(np.float64)
 
 
-def interval(draws: FloatArray, level: float = LEVEL) -> Interval | None:
-    """The central interval of the draws, None where too few of them have a value to tell."""
+def interval(draws: FloatArray, estimate: float | None, level: float = LEVEL) -> Interval | None:
+    """The estimate, and as far on both sides as the share `level` of the draws lies from it.
+
+    None where too few draws have a value to tell. Draws of a biased figure lie on one side of the estimate, and the truth
+    on the other: an interval between quantiles of the draws would hold neither.
+    """
     known = draws[~np.isnan(draws)]
-    if len(known) < max(2, len(draws) // 2):
+    if estimate is None or len(known) < max(2, len(draws) // 2):
         return None
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high)
+    reach = float(np.quantile(np.abs(known - estimate), level))
+    return estimate - reach, estimate + reach
 
 
-def intervals(draws: Mapping[str, FloatArray], level: float = LEVEL) -> Intervals:
-    """The interval of every metric."""
-    return {name: interval(values, level) for name, values in draws.items()}
+def intervals(
+    draws: Mapping[str, FloatArray], estimates: Mapping[str, float | None], level: float = LEVEL
+) -> Intervals:
+    """The interval of every metric, within the values that it can take; None for what draws do not tell."""
+    return {name: _within(name, values, estimates[name], level) for name, values in draws.items()}
+
+
+def _within(name: str, draws: FloatArray, estimate: float | None, level: float) -> Interval | None:
+    if name in UNTOLD or estimate is None:
+        return None
+    if name == EFFECTIVE_SUPPORT:
+        # Its logarithm, the entropy, is what varies evenly.
+        ends = interval(np.log(draws), math.log(estimate), level)
+        return ends and (math.exp(max(ends[0], 0.0)), math.exp(ends[1]))
+    ends = interval(draws, estimate, level)
+    return ends and (max(ends[0], min(0.0, estimate)), min(ends[1], max(1.0, estimate)))

@@ -14,8 +14,10 @@ import polars as pl
 from calibsft.errors import InputError
 from calibsft.metrics.bootstrap import (
     CAP_BRIER,
+    EFFECTIVE_SUPPORT,
     LEVEL,
     REPLICATES,
+    UNTOLD,
     Cells,
     Draws,
     interval,
@@ -37,7 +39,7 @@ COMPARED = (
     "e_aurc",
     "rce",
     "rce_tie",
-    "effective_support",
+    EFFECTIVE_SUPPORT,
 )
 # Names are coded in 32 bits: one number for the pair is found much faster than the pair.
 KEY = pl.col("dataset").to_physical().cast(pl.UInt64) * 2**32 + pl.col("question_id").to_physical()
@@ -67,12 +69,13 @@ def scored_intervals(
     with _progress("intervals", 1 + len(parts), progress) as shown:
         (overall,) = resample([cells], metrics, advance=shown.advance)
         draws = {name: resample([part], metrics, advance=shown.advance)[0] for name, part in parts.items()}
-    means = {split: _mean_draws([draws[name] for name in names]) for split, names in members.items()}
-    return ScoredIntervals(
-        intervals(overall),
-        {name: intervals(drawn) for name, drawn in draws.items()},
-        {split: intervals(drawn) for split, drawn in means.items()},
-    )
+    scores = {name: part.scores(metrics) for name, part in parts.items()}
+    means = {
+        split: intervals(_mean_draws([draws[n] for n in names]), _mean_scores([scores[n] for n in names]))
+        for split, names in members.items()
+    }
+    each = {name: intervals(drawn, scores[name]) for name, drawn in draws.items()}
+    return ScoredIntervals(intervals(overall, cells.scores(metrics)), each, means)
 
 
 def cells_of(rows: pl.DataFrame, questions: pl.DataFrame) -> Cells:
@@ -216,11 +219,11 @@ def _differences(compared: _Compared) -> dict[str, Difference | None]:
     found: dict[str, Difference | None] = {}
     for name, ours in compared.scores[0].items():
         theirs = compared.scores[1][name]
-        ends = interval(compared.draws[0][name] - compared.draws[1][name])
-        if ends is None or ours is None or theirs is None:
-            found[name] = None
-        else:
-            found[name] = {"difference": ours - theirs, "low": ends[0], "high": ends[1]}
+        found[name] = None
+        if name not in UNTOLD and ours is not None and theirs is not None:
+            difference = ours - theirs
+            ends = interval(compared.draws[0][name] - compared.draws[1][name], difference)
+            found[name] = ends and {"difference": difference, "low": ends[0], "high": ends[1]}
     return found
 
 
