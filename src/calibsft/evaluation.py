@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from calibsft.artifacts import JUDGE_CACHE, shards, write_json, write_parquet
-from calibsft.benchmarks import get_benchmark
 from calibsft.cards import add_calibration
 from calibsft.errors import InputError
 from calibsft.estimators import Estimator, Evaluated, choose_estimators
 from calibsft.metrics import score_table
+from calibsft.questions import evaluated_benchmark
 from calibsft.recipe import EvalSettings, JudgeSettings
 from calibsft.responses.formats import Format
 from calibsft.schema import Question
 from calibsft.tables import KEYS
+from calibsft.tables import ROWS as ROWS
 from calibsft.verify.judge import Judge, load_judge
 from calibsft.verify.verdicts import verify_folder
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from calibsft.rollouts.collect import Collector
     from calibsft.rollouts.engine import NextTokens
 
-ROWS = "rows.parquet"
 METRICS = "metrics.json"
 BUDGETS = "budgets"
 ESTIMATES = "estimators.json"
@@ -79,7 +79,12 @@ class Benchmarks:
 
     def __init__(self, settings: EvalSettings) -> None:
         self._samples = settings.samples
-        self._benchmarks = {name: get_benchmark(name) for name in settings.benchmarks}
+        found = [evaluated_benchmark(name) for name in dict.fromkeys(settings.benchmarks)]
+        self._benchmarks = {benchmark.name: benchmark for benchmark in found}
+        if len(self._benchmarks) < len(found):
+            names = [benchmark.name for benchmark in found]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise InputError(f"'{twice}' is the name of two sets of questions; rename the file of that name")
         for name in (name for name, benchmark in self._benchmarks.items() if benchmark.training):
             raise InputError(f"'{name}' is for training, not for evaluation; evaluate on '{name}-eval'")
         data_dir = Path(settings.data_dir) if settings.data_dir else None
@@ -184,7 +189,9 @@ def _compare_estimators(estimators: Sequence[Estimator], evaluated: Evaluated) -
 
 def require_benchmarks(settings: EvalSettings) -> None:
     if not settings.benchmarks:
-        raise InputError("no benchmark to evaluate on; name some in eval.benchmarks or with --benchmarks")
+        raise InputError(
+            "no benchmark to evaluate on; name some in eval.benchmarks or with --benchmarks, or give a file with --questions"
+        )
 
 
 def result_rows(rollouts: Path, verdicts: Path, domains: Mapping[str, str]) -> pl.DataFrame:

@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from calibsft.artifacts import file_hash
-from calibsft.benchmarks import BENCHMARKS, get_benchmark
+from calibsft.benchmarks import BENCHMARKS, Benchmark, get_benchmark
 from calibsft.benchmarks.files import load_questions
 from calibsft.benchmarks.sources import local_files
 from calibsft.schema import Question
+from calibsft.tables import TABLE_ENDINGS
 
 
 def load_source(source: str, data_dir: str | None = None) -> list[Question]:
@@ -38,5 +39,22 @@ def benchmark_hash(name: str, data_dir: str | None) -> str:
 
 
 def benchmark_inputs(names: Iterable[str], data_dir: str | None) -> dict[str, str]:
-    """What an evaluation records of the benchmarks that it asks."""
-    return {f"benchmark {name}": benchmark_hash(name, data_dir) for name in names}
+    """What an evaluation records of the benchmarks and files that it asks."""
+    return {
+        f"benchmark {name}": file_hash(Path(name)) if is_own(name) else benchmark_hash(name, data_dir)
+        for name in names
+    }
+
+
+def is_own(name: str) -> bool:
+    """Whether this names a file of questions, and no benchmark."""
+    return name not in BENCHMARKS and name.lower().removesuffix(".gz").endswith(TABLE_ENDINGS)
+
+
+def evaluated_benchmark(name: str) -> Benchmark:
+    """The benchmark called `name`, or the questions of a user's own file as one."""
+    if not is_own(name):
+        return get_benchmark(name)
+    questions = load_questions(Path(name))
+    dataset = questions[0].dataset
+    return Benchmark(dataset, f"questions of {name}", "own", questions[0].grader, embedded=lambda: questions)

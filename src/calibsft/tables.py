@@ -28,6 +28,8 @@ TEXT_COLUMNS = (
 )  # fmt: skip
 # What identifies a response, in every table.
 KEYS = ("dataset", "question_id", "sample")
+# What an evaluation leaves: one row per response.
+ROWS = "rows.parquet"
 # What identifies a question.
 QUESTION_KEYS = KEYS[:2]
 SHOWN_CHARACTERS = 40
@@ -37,6 +39,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST_INTEGER = 38
 GZIP_MARK = b"\x1f\x8b"
 JSONL_ENDINGS = (".jsonl", ".ndjson")
+TABLE_ENDINGS = (*JSONL_ENDINGS, ".csv", ".parquet")
 # A list written as text is short: the longest of TriviaQA has 9,000 characters.
 LIST_CHARACTERS = 1_000_000
 _ITEM = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?[0-9]+(?:\.[0-9]+)?)"""
@@ -107,10 +110,14 @@ def kind_of(path: Path) -> str:
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """The file itself, or those that a stage left in the folder."""
+    """The file itself, or those that a stage left in the folder: the rows of an evaluation, or parts."""
+    if (path / ROWS).is_file():
+        return [path / ROWS]
     files = shards(path) if path.is_dir() else [path]
     if not files:
-        raise InputError(f"{path}: a folder without part-*.parquet; give a file, or a folder of verdicts")
+        raise InputError(
+            f"{path}: a folder without part-*.parquet or {ROWS}; give a file, a folder of verdicts, or an evaluation"
+        )
     return files
 
 

@@ -386,7 +386,7 @@ def scores(*cells: str, header: str = "confidence,correct") -> str:
     ],
 )
 def test_score_refuses_what_is_no_probability(refused: Refused, cell: str, shown: str) -> None:
-    said = refused("score", scores("0.5,1", f"{cell},0"))
+    said = refused("score", scores("0.5,1", f"{cell},0"), "--malformed", "error")
     assert said.lower() == (
         f"s.csv, row 2: confidence {shown} is not a number in [0, 1]; run with --malformed drop to skip such rows"
         " (1 found)"

@@ -52,7 +52,7 @@ def rows(calibsft: Command, tmp_path: Path) -> pl.DataFrame:
 
 
 def decided(calibsft: Command, *arguments: object) -> dict[str, Any]:
-    code, out, err = calibsft(*arguments, "--json")
+    code, out, err = calibsft(*arguments, "--json", "--force")
     assert (code, err) == (0, ""), err
     found: dict[str, Any] = json.loads(out)
     return found
@@ -74,7 +74,7 @@ def test_json_of_certify_is_the_certificate_of_the_file_and_its_held_out_halves(
     certificate = certify(*columns, 0.25, 0.1, procedure)
     assert list(found) == [
         "risk", "delta", "procedure", "threshold", "questions", "candidates",
-        "coverage", "perfect_ranking", "held_out", "left_out", "policy",
+        "coverage", "perfect_ranking", "held_out", "left_out", "policy", "warnings",
     ]  # fmt: skip
     assert (found["risk"], found["delta"], found["procedure"]) == (0.25, 0.1, procedure)
     assert (found["threshold"], found["questions"]) == (certificate.threshold, 900)
@@ -107,7 +107,7 @@ def test_json_of_route_is_the_route_of_the_file_and_its_held_out_halves(
     expected = route(*columns, 0.05, strong_tokens=rows["strong_tokens"])
     assert list(found) == [
         "epsilon", "delta", "procedure", "threshold", "questions", "outcome", "candidates", "held_out", "left_out",
-        "policy",
+        "policy", "warnings",
     ]  # fmt: skip
     assert (found["epsilon"], found["delta"], found["procedure"]) == (0.05, 0.05, "union")
     assert (found["threshold"], found["questions"]) == (expected.threshold, 900)
@@ -132,7 +132,7 @@ def test_text_of_certify_says_when_to_answer_on_what_guarantee_and_what_it_does(
     calibsft: Command, rows: pl.DataFrame
 ) -> None:
     found = decided(calibsft, *CERTIFY)
-    code, out, err = calibsft(*CERTIFY)
+    code, out, err = calibsft(*CERTIFY, "--force")
     assert (code, err) == (0, "")
     lines, threshold = out.splitlines(), f"0.{found['threshold']:02d}"
     assert lines[0] == f"answer where the confidence is at least {threshold}"
@@ -162,7 +162,7 @@ def test_text_of_route_says_what_to_keep_and_what_that_costs_and_saves(
     calibsft: Command, rows: pl.DataFrame
 ) -> None:
     found = decided(calibsft, *ROUTE)
-    _, out, _ = calibsft(*ROUTE)
+    _, out, _ = calibsft(*ROUTE, "--force")
     lines, outcome = out.splitlines(), {k: f"{100 * v:.1f} %" for k, v in found["outcome"].items()}
     assert lines[0] == f"keep where the confidence is at least 0.{found['threshold']:02d}"
     assert lines[1] == "accuracy lost at most 5.0 % with probability 0.95 or more (union, 900 questions)"
@@ -191,7 +191,7 @@ def test_where_nothing_is_certified_both_say_so_and_the_policy_has_no_threshold(
         assert decided(calibsft, *command, "--malformed", "counted")["threshold"] is None
         policy = read_policy(tmp_path / "policy.json")
         assert (policy.threshold, policy.otherwise) == (None, below)
-        _, out, _ = calibsft(*command, "--malformed", "counted")
+        _, out, _ = calibsft(*command, "--malformed", "counted", "--force")
         assert out.splitlines()[0] == f"nothing can be certified: {told}"
     found = decided(calibsft, *CERTIFY, "--malformed", "counted")
     assert (found["coverage"], found["held_out"]["risk"]) == (0.0, None)
@@ -219,7 +219,7 @@ def test_without_splits_or_with_a_single_question_nothing_is_held_out(
         ("route", "one-both.csv", "--epsilon", 0.1),
     ):
         assert decided(calibsft, *command)["held_out"] is None
-        code, out, _ = calibsft(*command)
+        code, out, _ = calibsft(*command, "--force")
         assert code == 0 and "held out" not in out
     once = decided(calibsft, *CERTIFY, "--splits", 1)["held_out"]
     assert once["splits"] == 1 and once["coverage"]["sd"] == 0
@@ -228,16 +228,12 @@ def test_without_splits_or_with_a_single_question_nothing_is_held_out(
 # Several responses per question
 
 
-def test_several_responses_per_question_need_a_choice_and_then_count_once(
+def test_of_several_responses_per_question_one_counts_a_random_one_by_default(
     calibsft: Command, tmp_path: Path
 ) -> None:
     rows = responses(300, 4).drop("well_formed").sample(fraction=1, shuffle=True, seed=1)
     rows.write_csv(tmp_path / "r.csv")
     both(rows).write_csv(tmp_path / "b.csv")
-    for command in (CERTIFY, ROUTE):
-        code, out, err = calibsft(*command)
-        assert (code, out) == (2, "") and "(300 such questions)" in err
-        assert "they err together" in err and err.endswith("--per-question first or random\n")
     rows.unique(["dataset", "question_id"], keep="first", maintain_order=True).write_csv(
         tmp_path / "first.csv"
     )
@@ -255,7 +251,8 @@ def test_several_responses_per_question_need_a_choice_and_then_count_once(
     assert first["held_out"]["coverage"] == spread(halves.coverage[:, 0].tolist())
     for command in (CERTIFY, ROUTE):
         drawn = [
-            decided(calibsft, *command, "--per-question", "random", "--seed", seed) for seed in (0, 0, 1)
+            decided(calibsft, *command, *choice, "--seed", seed)
+            for choice, seed in (((), 0), (("--per-question", "random"), 0), ((), 1))
         ]
         assert drawn[0] == drawn[1] and drawn[0]["candidates"] != drawn[2]["candidates"]
         assert drawn[0]["held_out"] != drawn[2]["held_out"]
@@ -267,9 +264,7 @@ def test_of_several_strong_responses_one_is_drawn_with_the_seed(
     strong = responses(900, 3).select("dataset", "question_id", "correct")
     strong.sample(fraction=1, shuffle=True, seed=0).write_csv("s.csv")
     command = ("route", "r.csv", "--strong", "s.csv", "--epsilon", "0.05", "--splits", 0)
-    code, out, err = calibsft(*command)
-    assert (code, out) == (2, "") and "(900 such questions)" in err
-    drawn = [decided(calibsft, *command, "--per-question", "random", "--seed", seed) for seed in (0, 0, 1)]
+    drawn = [decided(calibsft, *command, "--seed", seed) for seed in (0, 0, 1)]
     assert drawn[0] == drawn[1] and drawn[0]["candidates"] != drawn[2]["candidates"]
     assert drawn[0]["outcome"]["tokens_saved"] is None
 
@@ -299,10 +294,24 @@ def test_a_file_that_is_no_policy_is_left_alone(
     calibsft: Command, rows: pl.DataFrame, tmp_path: Path
 ) -> None:
     before = (tmp_path / "r.csv").read_bytes()
-    code, out, err = calibsft(*CERTIFY, "--policy", "r.csv")
-    assert (code, out) == (2, "") and "something else than a policy" in err
+    for force in ((), ("--force",)):
+        code, out, err = calibsft(*CERTIFY, "--policy", "r.csv", *force)
+        assert (code, out) == (2, "") and "something else than a policy" in err
     assert (tmp_path / "r.csv").read_bytes() == before
-    assert calibsft(*CERTIFY)[0] == calibsft(*ROUTE)[0] == 0
+
+
+@pytest.mark.parametrize("command", [CERTIFY, ROUTE])
+def test_an_earlier_policy_is_replaced_only_by_force(
+    calibsft: Command, rows: pl.DataFrame, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    policy = tmp_path / "policy.json"
+    assert calibsft(*command)[0] == 0
+    before = policy.read_bytes()
+    code, out, err = calibsft(*command, "--delta", 0.2)
+    assert (code, out) == (2, "") and err.endswith("or replace it with --force\n") and err.count("\n") == 1
+    assert policy.read_bytes() == before
+    assert calibsft(*command, "--delta", 0.2, "--force")[0] == 0
+    assert read_policy(policy).delta == 0.2
 
 
 @pytest.fixture
@@ -320,8 +329,9 @@ def test_an_evaluation_and_its_verdicts_are_calibrated_on_with_what_they_know(
 ) -> None:
     code, _, err = calibsft("verify", "e/rollouts", "--out", "v")
     assert code == 0, err
-    found = decided(calibsft, "certify", "e", "--risk", 0.5, "--per-question", "first", "--policy", "e.json")
-    same = decided(calibsft, "certify", "v", "--risk", 0.5, "--per-question", "first", "--policy", "v.json")
+    choice = ("--risk", 0.5, "--per-question", "first", "--malformed", "counted")
+    found = decided(calibsft, "certify", "e", *choice, "--policy", "e.json")
+    same = decided(calibsft, "certify", "v", *choice, "--policy", "v.json")
     assert found["candidates"] == same["candidates"] and found["questions"] == 30
     policy, verdicts = read_policy(tmp_path / "e.json"), read_policy(tmp_path / "v.json")
     assert (policy.model, policy.format) == (str(evaluated), "probability")
@@ -330,7 +340,8 @@ def test_an_evaluation_and_its_verdicts_are_calibrated_on_with_what_they_know(
     assert policy.data_hash != verdicts.data_hash
     # Against itself no question is lost, whatever is kept, and tokens are those of the rollouts.
     routed = decided(
-        calibsft, "route", "e", "--strong", "e", "--epsilon", 0.2, "--per-question", "first", "--procedure", "fixed-sequence"
+        calibsft, "route", "e", "--strong", "e", "--epsilon", 0.2, "--per-question", "first", "--procedure", "fixed-sequence",
+        "--malformed", "counted",
     )  # fmt: skip
     assert routed["outcome"]["gross_loss"] == routed["outcome"]["net_loss"] == 0
     first = pl.read_parquet("e/rollouts/part-*.parquet").filter(pl.col("sample") == 0)
@@ -397,7 +408,7 @@ def routing(file: str, *more: object) -> tuple[object, ...]:
         (certifying("no-correct.csv"), "column 'correct' is missing"),
         (certifying("no-confidence.csv"), "column 'confidence' is missing (there is 'confidense': rename it)"),
         (certifying("word.csv"), "word.csv, row 2: correct 'maybe' is neither true nor false"),
-        (certifying("sure.csv"), "sure.csv, row 2: confidence '"),
+        (certifying("sure.csv", "--malformed", "error"), "sure.csv, row 2: confidence '"),
         (certifying("text.txt"), "unknown file type '.txt'"),
         (certifying("broken.jsonl"), "broken.jsonl, row 1: not a JSON object"),
         (certifying("folder"), "a folder without part-*.parquet"),
@@ -405,7 +416,7 @@ def routing(file: str, *more: object) -> tuple[object, ...]:
         (routing("no-strong.csv"), "column 'strong_correct' is missing"),
         (routing("no-stated.csv"), "column 'confidence' is missing"),
         (routing("both-word.csv"), "row 1: local_correct 'maybe' is neither true nor false"),
-        (routing("both-sure.csv"), "row 1: confidence 'sure' is not a number in [0, 1]; run with --malformed counted"),
+        (routing("both-sure.csv", "--malformed", "error"), "row 1: confidence 'sure' is not a number in [0, 1]; run with --malformed counted"),
         (routing("tokens.csv"), "row 1: strong_tokens '-3' is not a number of tokens"),
         (routing("r.csv", "--strong", "less.csv"), "less.csv: question 'b, 0' of r.csv is not there (899 such rows)"),
         (routing("r.csv", "--strong", "missing.csv"), "missing.csv: no such file"),

@@ -83,7 +83,7 @@ def test_unreadable_confidences_are_refused_or_left_out_and_told(calibsft: Comma
     rows = responses().with_columns(pl.col("confidence").cast(pl.String))
     rows[0, "confidence"] = "\x1b[31mhigh"
     rows.write_csv(tmp_path / "r.csv")
-    code, out, err = calibsft("diagnose", "r.csv")
+    code, out, err = calibsft("diagnose", "r.csv", "--malformed", "error")
     assert (code, out) == (2, "") and "row 1: confidence" in err and "\x1b" not in err
     for policy in ("drop", "counted"):
         found = diagnosed(calibsft, "r.csv", "--malformed", policy)

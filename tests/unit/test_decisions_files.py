@@ -104,7 +104,7 @@ def test_the_same_id_in_two_datasets_is_two_questions(tmp_path: Path) -> None:
 def test_without_a_readable_confidence_a_row_is_refused_counted_or_dropped(tmp_path: Path) -> None:
     path = csv(tmp_path / "r.csv", "question_id,confidence,correct", "a,.5,1", "b,high,1", "c,,0", "d,1.5,1")
     with pytest.raises(InputError, match=r"row 2: confidence 'high' is not a number in \[0, 1\].*3 found"):
-        read_calibration(path, None)
+        read_calibration(path, "error")
     assert read_calibration(path, "counted").rows["confidence"].to_list() == [0.5, None, None, None]
     assert read_calibration(path, "drop").rows["question_id"].to_list() == ["a"]
 
@@ -199,7 +199,7 @@ def test_a_file_with_both_models_gives_their_correctness_and_tokens(tmp_path: Pa
 
 def test_unreadable_rows_of_both_models_are_refused_counted_or_dropped(tmp_path: Path) -> None:
     path = csv(tmp_path / "b.csv", BOTH, "a,.5,1,1,1", "b,no idea,1,1,1", "c,,1,1,1")
-    told = refused(path)
+    told = refused(path, malformed="error")
     assert "row 2: confidence 'no idea' is not a number" in told and "--malformed counted" in told
     assert "(2 found)" in told
     assert read_routing(path, None, "counted", None).rows["confidence"].to_list() == [0.5, None, None]

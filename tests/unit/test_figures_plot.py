@@ -109,9 +109,9 @@ def test_an_evaluation_and_a_folder_of_verdicts_are_models_too(calibsft: Command
     assert code == 2 and "not a finished stage" in told
 
 
-def test_unreadable_confidences_are_refused_unless_said_otherwise(calibsft: Command, tmp_path: Path) -> None:
+def test_unreadable_confidences_are_refused_if_asked_for(calibsft: Command, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("confidence,correct\n0.5,1\nsure,0\n")
-    code, _, told = calibsft("plot", "reliability", "x.csv")
+    code, _, told = calibsft("plot", "reliability", "x.csv", "--malformed", "error")
     assert code == 2 and "row 2: confidence 'sure'" in told and "--malformed drop" in told
     assert calibsft("plot", "reliability", "x.csv", "--malformed", "counted")[0] == 0
 

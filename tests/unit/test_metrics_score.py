@@ -154,7 +154,7 @@ def test_a_bad_confidence_is_refused_with_file_row_and_way_out(tmp_path: Path) -
     bad = '{"confidence": "nan", "correct": 1}\n'
     path = write(tmp_path, "pool.jsonl", good * 16 + bad + good + bad * 2)
     with pytest.raises(InputError) as error:
-        score_file(path)
+        score_file(path, "error")
     assert str(error.value) == (
         f"{path}, row 17: confidence 'nan' is not a number in [0, 1];"
         " run with --malformed drop to skip such rows (3 found)"
@@ -164,7 +164,7 @@ def test_a_bad_confidence_is_refused_with_file_row_and_way_out(tmp_path: Path) -
 def test_the_complaint_carries_no_terminal_sequence_and_is_short(tmp_path: Path) -> None:
     path = write(tmp_path, "pool.csv", "confidence,correct\n\x1b[2J" + "9" * 500 + ",1\n")
     with pytest.raises(InputError) as error:
-        score_file(path)
+        score_file(path, "error")
     assert "\x1b" not in str(error.value)
     assert len(str(error.value)) < 200 + len(str(path))
 
@@ -173,7 +173,7 @@ def test_the_complaint_carries_no_terminal_sequence_and_is_short(tmp_path: Path)
 def test_csv_cells_that_are_no_confidence_follow_the_policy(tmp_path: Path, cell: str) -> None:
     path = write(tmp_path, "pool.csv", f"confidence,correct\n0.9,1\n{cell},1\n0.2,0\n")
     with pytest.raises(InputError, match=r"row 2: .* \(1 found\)"):
-        score_file(path)
+        score_file(path, "error")
     dropped, counted = score_file(path, "drop"), score_file(path, "counted")
     assert (dropped["overall"]["n"], dropped["dropped"], dropped["overall"]["unreadable"]) == (2, 1, 0)
     assert (counted["overall"]["n"], counted["dropped"]) == (3, 0)
@@ -194,7 +194,7 @@ def test_boolean_or_nested_confidences_are_malformed(tmp_path: Path) -> None:
     for value in ("true", "[0.5]"):
         path = write(tmp_path, "pool.jsonl", f'{{"confidence": {value}, "correct": 1}}\n')
         with pytest.raises(InputError, match="row 1: confidence"):
-            score_file(path)
+            score_file(path, "error")
         with pytest.raises(InputError, match="no row has a readable confidence"):
             score_file(path, "drop")
 

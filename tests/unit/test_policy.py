@@ -190,5 +190,7 @@ def test_only_a_policy_is_ever_overwritten(tmp_path: Path, data: dict[str, Any])
     with pytest.raises(InputError, match="something else than a policy"):
         write_policy(tmp_path, policy)
     path.write_text(json.dumps({**data, "risk": 0.3}))
-    write_policy(path, policy)
+    with pytest.raises(InputError, match=r"there is a policy already.*--force"):
+        write_policy(path, policy)
+    write_policy(path, policy, force=True)
     assert read_policy(path) == policy and [file.name for file in tmp_path.iterdir()] == ["p.json"]

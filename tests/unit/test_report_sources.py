@@ -115,7 +115,7 @@ def test_the_report_of_files_is_one_page(calibsft: Command, files: tuple[Path, P
         (["nowhere"], "nowhere: no such run folder or file; calibsft run makes one"),
         (["."], ".: no finished evaluation there; give the folder of a run"),
         (["notes.txt"], "unknown file type '.txt'; use .csv, .jsonl or .parquet"),
-        (["bad.csv"], "bad.csv, row 1: confidence 'high' is not a number in [0, 1]"),
+        (["bad.csv", "--malformed", "error"], "bad.csv, row 1: confidence 'high' is not a number in [0, 1]"),
         (["good.csv", "-o", "good.csv/report"], "good.csv/report"),
     ],
 )

@@ -34,7 +34,8 @@ class Benchmark:
     Attributes
     ----------
     domain
-        "id" when questions like these are trained on, "ood" otherwise; results are averaged by domain.
+        "id" when questions like these are trained on, "ood" otherwise, "own" for a user's file; results are averaged by
+        domain.
     grader
         The kind that grades the answers; a `to_question` may choose one per row.
     samples
@@ -61,7 +62,7 @@ class Benchmark:
 
     name: str
     description: str
-    domain: Literal["id", "ood"]
+    domain: Literal["id", "ood", "own"]
     grader: str
     samples: int = 4
     version: int = 1

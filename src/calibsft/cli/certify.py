@@ -1,17 +1,20 @@
 """`calibsft certify`: from which confidence on answers may be given, with a guarantee."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calibsft.cli.decided import finish, known_of
+from calibsft.cli.decided import Decided, exceeded, finish, known_of, policy_paths
 from calibsft.cli.options import (
     AsJson,
+    By,
+    Conditions,
     Delta,
+    Force,
     LocalFormat,
     LocalModel,
-    MalformedOrKind,
+    Malformed,
     OnLocalFailure,
     PerQuestion,
     PolicyOut,
@@ -19,6 +22,9 @@ from calibsft.cli.options import (
     Seed,
     Splits,
 )
+
+if TYPE_CHECKING:
+    from calibsft.metrics.selection import Where
 
 
 def certify(
@@ -34,11 +40,14 @@ def certify(
     ],
     delta: Delta = 0.05,
     procedure: Procedure = "union",
-    per_question: PerQuestion = None,
+    per_question: PerQuestion = "random",
+    where: Conditions = None,
+    by: By = None,
     splits: Splits = 10,
     seed: Seed = 0,
-    malformed: MalformedOrKind = None,
+    malformed: Malformed = None,
     policy: PolicyOut = Path("policy.json"),
+    force: Force = False,
     model: LocalModel = None,
     format: LocalFormat = None,
     on_local_failure: OnLocalFailure = None,
@@ -49,31 +58,59 @@ def certify(
     Finds the lowest confidence from which on the error rate is at most --risk with probability 1 − --delta, for questions
     like these; else it says to abstain on everything. Prints what that does on held-out halves, and writes a policy file.
     """
+    from calibsft.metrics.selection import Where, parts
+
+    wanted = parts(file, Where.of(where or ()), by)
+    paths = policy_paths(policy, list(wanted), force)
+    options = model, format, on_local_failure
+    decided = {
+        value: _decide(file, rows, risk, delta, procedure, per_question, splits, seed, malformed, options)
+        for value, rows in wanted.items()
+    }
+    finish(decided, paths, by, as_json, force)
+
+
+def _decide(
+    file: Path,
+    where: "Where",
+    risk: float,
+    delta: float,
+    procedure: str,
+    per_question: str,
+    splits: int,
+    seed: int,
+    malformed: str | None,
+    options: tuple[str | None, str | None, str | None],
+) -> Decided:
+    """The certificate of some of the rows."""
     from calibsft import decisions
     from calibsft.decisions.files import read_calibration
     from calibsft.decisions.policy import abstaining_policy
+    from calibsft.decisions.repeats import mixture_warning
     from calibsft.report.decisions import certificate_lines
 
-    given = read_calibration(file, malformed)
-    known = known_of(given, model, format, on_local_failure)
+    given = read_calibration(file, malformed, where)
+    known = known_of(given, *options)
     responses = given.rows["confidence"], given.rows["correct"], given.questions
     certificate = decisions.certify(*responses, risk, delta, procedure, per_question, seed)
     splits = splits if certificate.questions > 1 else 0  # a single question has no halves
     tried = decisions.answered_held_out(*responses, [risk], delta, procedure, splits, seed, per_question)
-    held_out = {
+    spreads = {
         "coverage": decisions.Spread.of(tried.coverage.ravel()),
         "risk": decisions.Spread.of(tried.risk.ravel()),
     }
-    accuracy = given.rows["correct"].to_numpy().mean()
-    perfect = decisions.perfect_ranking(float(accuracy), risk)
-    finish(
+    held_out = spreads if splits else {}
+    perfect = decisions.perfect_ranking(float(given.rows["correct"].to_numpy().mean()), risk)
+    return Decided(
         certificate,
+        abstaining_policy(certificate, **known),
         given.left_out,
         {"coverage": certificate.coverage, "perfect_ranking": perfect},
-        held_out if splits else {},
+        held_out,
         splits,
-        policy,
-        abstaining_policy(certificate, **known),
-        certificate_lines(certificate, perfect, held_out if splits else {}, splits),
-        as_json,
+        certificate_lines(certificate, perfect, held_out, splits),
+        [
+            mixture_warning(file, where, per_question, given.questions),
+            exceeded(held_out, "risk", risk, "of the answers given are wrong"),
+        ],
     )

@@ -1,6 +1,5 @@
 """`calibsft diagnose`: is a CalibSFT stage worth it before RL, from responses or from a model that is sampled first."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +8,8 @@ import typer
 from calibsft.cli.evaluate import perform_evaluation
 from calibsft.cli.options import (
     AsJson,
+    By,
+    Conditions,
     DataDir,
     Device,
     Dtype,
@@ -16,15 +17,17 @@ from calibsft.cli.options import (
     Fresh,
     JudgeModel,
     JudgeUrl,
+    Result,
     Seed,
     Stop,
     judge_settings,
     listed,
+    print_results,
 )
-from calibsft.errors import InputError, unknown_name
-from calibsft.text import printable
+from calibsft.errors import InputError
 
 if TYPE_CHECKING:
+    from calibsft.metrics.selection import Where
     from calibsft.prior import Diagnosis
 
 FILE_ENDINGS = (".csv", ".jsonl", ".ndjson", ".parquet", ".gz", ".json", ".txt", ".tsv", ".xlsx")
@@ -45,9 +48,11 @@ def diagnose(
         typer.Option(
             "--malformed",
             help="Rows without a readable confidence: error, or drop or counted, which both leave them out and tell"
-            " their share. Default: error for a file, counted for a folder or model.",
+            " their share. Default: counted, with a warning.",
         ),
     ] = None,
+    where: Conditions = None,
+    by: By = None,
     group_size: Annotated[
         int, typer.Option("--group-size", min=1, help="Responses per question in the RL that is to follow.")
     ] = 8,
@@ -88,16 +93,17 @@ def diagnose(
     Tells how few confidences a model states, how much of RL's gradient reaches the others, and what they cost
     against the questions' success rates. A model is sampled first: `calibsft diagnose M --benchmarks math-500 --out d`.
     """
-    from calibsft.metrics.files import MALFORMED_POLICIES
+    from calibsft.metrics.files import require_policy
+    from calibsft.metrics.selection import Where
 
-    if malformed is not None and malformed not in MALFORMED_POLICIES:  # before a model is sampled
-        unknown_name("policy for malformed confidences", malformed, list(MALFORMED_POLICIES))
+    require_policy(malformed)  # before a model is sampled
+    rows = Where.of(where or ())
     if not _is_model(what):
         if benchmarks or out:
             raise InputError(
                 f"{what}: its responses are there already; --benchmarks and --out are for a model"
             )
-        _print(_diagnose_file(Path(what), malformed, group_size), as_json)
+        _print(Path(what), malformed, group_size, rows, by, as_json)
         return
     if not benchmarks or out is None:
         raise InputError(_what_to_add(what))
@@ -119,7 +125,7 @@ def diagnose(
     perform_evaluation(
         what, settings, judge_settings(judge, judge_url), format, seed, device, dtype, out, fresh, "diagnose"
     )
-    _print(_diagnose_file(out, malformed, group_size), as_json)
+    _print(out, malformed, group_size, rows, by, as_json)
 
 
 def _is_model(what: str) -> bool:
@@ -137,16 +143,14 @@ def _what_to_add(what: str) -> str:
     return f"{what}: no such file or folder; if it is a model on the Hub, which is sampled first, {add}"
 
 
-def _diagnose_file(path: Path, malformed: str | None, group_size: int) -> "Diagnosis":
-    """The diagnosis of a file, of a folder of verdicts, or of an evaluation."""
+def _diagnose_file(path: Path, malformed: str | None, group_size: int, where: "Where") -> "Diagnosis":
+    """The diagnosis of some rows of a file, of a folder of verdicts, or of an evaluation."""
     from calibsft import prior
-    from calibsft.evaluation import ROWS
     from calibsft.metrics.files import read_scored
 
-    policy = malformed or ("counted" if path.is_dir() else "error")
-    rows = path / ROWS if (path / ROWS).is_file() else path
     # Both leave such rows out of the prior, but only what is read can be told.
-    frame, _ = read_scored(rows, "counted" if policy == "drop" else policy)
+    policy = "counted" if malformed == "drop" else malformed
+    frame, _ = read_scored(path, policy, where=where, unread_are="are left out of the prior")
     keys = [name for name in ("dataset", "question_id") if name in frame.columns]
     questions = frame.select(keys).to_struct() if "question_id" in keys else None
     known = "well_formed" in frame.columns
@@ -157,10 +161,14 @@ def _diagnose_file(path: Path, malformed: str | None, group_size: int) -> "Diagn
         raise InputError(f"{path}: {error}") from error
 
 
-def _print(found: "Diagnosis", as_json: bool) -> None:
+def _print(
+    path: Path, malformed: str | None, group_size: int, where: "Where", by: str | None, as_json: bool
+) -> None:
+    from calibsft.metrics.selection import parts
     from calibsft.report.diagnosis import diagnosis_lines
 
-    if as_json:
-        print(json.dumps(found.to_json(), indent=2))
-    else:
-        print("\n".join(printable(line) for line in diagnosis_lines(found)))
+    results = {}
+    for value, rows in parts(path, where, by).items():
+        found = _diagnose_file(path, malformed, group_size, rows)
+        results[value] = Result(diagnosis_lines(found), found.to_json())
+    print_results(results, by, as_json)

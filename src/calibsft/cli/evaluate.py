@@ -33,8 +33,17 @@ def evaluate(
     model: Annotated[str, typer.Option("--model", help="Checkpoint folder or Hub id.")],
     out: Out,
     benchmarks: Annotated[
-        str, typer.Option("--benchmarks", help="Comma-separated names; `calibsft ls benchmarks` lists them.")
-    ],
+        str | None,
+        typer.Option("--benchmarks", help="Comma-separated names; `calibsft ls benchmarks` lists them."),
+    ] = None,
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            "--questions",
+            help="A test set of your own: CSV, JSONL or Parquet with question_id, question, gold (and optionally kind,"
+            " tolerance), asked besides or instead of benchmarks.",
+        ),
+    ] = None,
     data_dir: DataDir = None,
     samples: Annotated[
         int | None,
@@ -83,18 +92,18 @@ def evaluate(
     hash_check: HashCheck = True,
     as_json: AsJson = False,
 ) -> None:
-    """Sample, verify and score a model on benchmarks.
+    """Sample, verify and score a model on benchmarks, or on questions of your own (`--questions own.jsonl`).
 
     For example `calibsft eval --model M --benchmarks math-500,gsm8k --limit 20 --out eval`; everything is kept in --out, and
     a killed run goes on where it was.
     """
     from calibsft.estimators import choose_estimators
-    from calibsft.evaluation import read_budgets, read_estimators, read_metrics
+    from calibsft.evaluation import read_budgets, read_estimators, read_metrics, require_benchmarks
     from calibsft.recipe import EvalSettings, validated
     from calibsft.responses.formats import get_format
 
     data = {
-        "benchmarks": listed(benchmarks),
+        "benchmarks": (*listed(benchmarks or ""), *([str(questions)] if questions else [])),
         "data_dir": str(data_dir) if data_dir else None,
         "samples": samples,
         "limit": limit,
@@ -109,6 +118,7 @@ def evaluate(
         "estimator_model": estimator_model,
     }
     settings = validated(EvalSettings, data, "eval")
+    require_benchmarks(settings)
     choose_estimators(settings.estimators, get_format(format))
     perform_evaluation(
         model,

@@ -1,7 +1,8 @@
 """Options and steps that several commands share."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,19 +75,26 @@ JudgeUrl = Annotated[
     ),
 ]
 Malformed = Annotated[
-    str,
-    typer.Option(
-        "--malformed", help="Rows of a file without a readable confidence: error, drop, or counted (as 0)."
-    ),
-]
-MalformedOrKind = Annotated[
     str | None,
     typer.Option(
         "--malformed",
-        help="Responses without a readable confidence: error, drop, or counted, as not confident. Default: error for a"
-        " file, counted for a folder.",
+        help="Responses without a readable confidence: error, drop, or counted (as 0; in decisions, as never confident)."
+        " Default: counted, with a warning.",
     ),
 ]
+Conditions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        metavar="COLUMN=VALUE",
+        help="Take only the rows where a column has this value, e.g. --where model=small. Repeatable: several values of one"
+        " column are alternatives.",
+    ),
+]
+By = Annotated[
+    str | None, typer.Option("--by", metavar="COLUMN", help="A result for every value of this column.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace a policy that is there already.")]
 Delta = Annotated[float, typer.Option("--delta", help="Probability that the guarantee does not hold.")]
 Procedure = Annotated[
     str,
@@ -96,10 +104,10 @@ Procedure = Annotated[
     ),
 ]
 PerQuestion = Annotated[
-    str | None,
+    str,
     typer.Option(
         "--per-question",
-        help="Where questions have several responses: calibrate on the first, or on a random one.",
+        help="Where questions have several responses: calibrate on a random one, or on the first of the file.",
     ),
 ]
 Splits = Annotated[
@@ -159,6 +167,25 @@ def judge_settings(model: str | None, url: str | None) -> "JudgeSettings":
 def listed(text: str) -> tuple[str, ...]:
     """The names in a comma-separated list."""
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a command found, in words and as data."""
+
+    lines: Sequence[str]
+    data: dict[str, Any]
+
+
+def print_results(results: Mapping[str, Result], by: str | None, as_json: bool) -> None:
+    """Results on standard output: the only one, or that of every value of the column `by` under its name."""
+    if as_json:
+        found = {value: result.data for value, result in results.items()}
+        print(json.dumps(found[""] if by is None else {"by": by, "results": found}, indent=2))
+        return
+    for number, (value, result) in enumerate(results.items()):
+        title = [] if by is None else [*([""] if number else []), f"{by} = {value}", ""]
+        print("\n".join(printable(line) for line in [*title, *result.lines]))
 
 
 def print_scores(scores: dict[str, Any], as_json: bool) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from calibsft.cli.options import Malformed
+from calibsft.cli.options import By, Conditions, Malformed
 from calibsft.errors import InputError, unknown_name
 from calibsft.text import printable
 
@@ -24,7 +24,9 @@ def plot(
         Path | None, typer.Option("--out", "-o", help="File to write, .svg or .png; default FIGURE.svg.")
     ] = None,
     theme: Annotated[str, typer.Option("--theme", help="For a light or a dark page.")] = "light",
-    malformed: Malformed = "error",
+    malformed: Malformed = None,
+    where: Conditions = None,
+    by: By = None,
     benchmark: Annotated[
         str | None,
         typer.Option("--benchmark", help="Draw the responses to this benchmark (column dataset) alone."),
@@ -33,10 +35,11 @@ def plot(
     """Draw one figure, as SVG or PNG.
 
     For example `calibsft plot coverage runs/tiny-seed0 -o coverage.png`, or of your own files, a line or panel each:
-    `calibsft plot reliability before.csv after.csv --theme dark`. Of one benchmark alone: `calibsft plot reliability
-    runs/tiny-seed0 --benchmark cross`.
+    `calibsft plot reliability before.csv after.csv --theme dark`; with --by a line or panel for every value of a column.
+    Of one benchmark alone: `calibsft plot reliability runs/tiny-seed0 --benchmark cross`.
     """
     from calibsft.artifacts import write_bytes
+    from calibsft.metrics.selection import Where
     from calibsft.report.figures import FIGURES, KINDS, THEMES, render
     from calibsft.report.sources import only_benchmark, read_sources
 
@@ -53,7 +56,7 @@ def plot(
     kind = path.suffix.lower().removeprefix(".")
     if kind not in KINDS:
         raise InputError(f"{path}: unknown kind of picture '{path.suffix}'; end the name in .svg or .png")
-    summary = read_sources(sources, malformed)
+    summary = read_sources(sources, malformed, where=Where.of(where or ()), by=by)
     shown = summary if benchmark is None else only_benchmark(summary, benchmark)
     pictures = render(FIGURES[figure], shown, THEMES[theme], [kind])
     if pictures is None:

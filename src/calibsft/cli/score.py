@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from calibsft.cli.options import AsJson, Malformed, print_scores
+from calibsft.cli.options import AsJson, Conditions, Malformed, print_scores
 from calibsft.errors import InputError
 from calibsft.text import printable
 
@@ -15,11 +15,12 @@ def score(
         Path,
         typer.Argument(
             help="CSV, JSONL or Parquet with confidence, correct (and optionally question_id, dataset, split),"
-            " or a folder that `calibsft verify` wrote."
+            " or a folder that `calibsft verify` or `calibsft eval` wrote."
         ),
     ],
-    malformed: Malformed = "error",
+    malformed: Malformed = None,
     by: Annotated[str, typer.Option("--by", help="Column whose values are scored apart.")] = "dataset",
+    where: Conditions = None,
     baseline: Annotated[
         Path | None,
         typer.Option("--baseline", help="Another file with the same questions: paired differences to it."),
@@ -37,12 +38,13 @@ def score(
     datasets. Fractions, not percent.
     """
     from calibsft.metrics import score_file
+    from calibsft.metrics.selection import Where
     from calibsft.report.scores import correlation_lines, csv_lines, difference_lines, markdown_lines
 
     if as_json + as_csv + as_markdown > 1:
         raise InputError("--json, --csv and --md are three forms of the same; choose one")
     show_progress = True
-    scores = score_file(file, malformed, by, intervals, baseline, show_progress)
+    scores = score_file(file, malformed, by, intervals, baseline, show_progress, Where.of(where or ()))
     if as_csv or as_markdown:
         print("\n".join(printable(line) for line in (csv_lines if as_csv else markdown_lines)(scores)))
         return

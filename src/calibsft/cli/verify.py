@@ -27,7 +27,7 @@ def verify(
         Path,
         typer.Argument(
             help="Folder that `calibsft rollout` wrote, or a CSV, JSONL or Parquet file with question_id, response,"
-            " gold (and optionally kind, tolerance, question, answer, dataset, sample, finished)."
+            " gold (and optionally kind, tolerance, question, answer, confidence, dataset, sample, finished)."
         ),
     ],
     out: Out,

@@ -13,10 +13,18 @@ import polars as pl
 
 from calibsft.artifacts import MANIFEST, file_hash, read_manifest, recorded_settings, shards
 from calibsft.decisions.by_question import ByQuestion
-from calibsft.errors import InputError, unknown_name
-from calibsft.evaluation import ROWS
+from calibsft.errors import InputError
 from calibsft.metrics.batches import batches
-from calibsft.metrics.files import MALFORMED_POLICIES, confidence_column, read_scored, reason_column
+from calibsft.metrics.files import (
+    EVERYTHING,
+    NEVER_CONFIDENT,
+    confidence_column,
+    read_scored,
+    reason_column,
+    require_policy,
+    warn_unread,
+)
+from calibsft.metrics.selection import Where
 from calibsft.responses.actionable import actionable
 from calibsft.tables import (
     KEYS,
@@ -56,34 +64,46 @@ class Calibration:
     known: dict[str, Any]
 
 
-def read_calibration(path: Path, malformed: str | None) -> Calibration:
+def read_calibration(path: Path, malformed: str | None = None, where: Where = EVERYTHING) -> Calibration:
     """One model's responses.
 
     Parameters
     ----------
     path : CSV, JSONL or Parquet with confidence, correct, question_id; a folder of verdicts or of an evaluation.
-    malformed : rows without a readable confidence: "error", "drop", or "counted", as never answered. None: "counted"
-        for a folder, "error" for a file.
+    malformed : rows without a readable confidence: "error", "drop", or "counted", as never answered. None: "counted",
+        with a warning.
+    where : which rows to take.
     """
     rows, left_out = read_scored(
-        _table(path), _policy_for(path, malformed), actionable_only=True, also_required=["question_id"]
+        path,
+        malformed,
+        actionable_only=True,
+        also_required=["question_id"],
+        where=where,
+        unread_are=NEVER_CONFIDENT,
     )
-    return Calibration(rows, question_column(rows), left_out, _known(path))
+    return Calibration(rows, question_column(rows), left_out, _known(path, where))
 
 
 def read_routing(
-    path: Path, strong: Path | None, malformed: str | None, choice: str | None, seed: int = 0
+    path: Path,
+    strong: Path | None,
+    malformed: str | None,
+    choice: str | None,
+    seed: int = 0,
+    where: Where = EVERYTHING,
 ) -> Calibration:
     """Two models' responses: one file with both, or the strong model's in a file or folder of their own.
 
     Parameters
     ----------
     choice : which of several strong responses to a question counts; None refuses them, "random" is drawn with `seed`.
+    where : which rows of `path` to take.
     """
     if strong is None:
-        rows, left_out = _routing_rows(path, _policy_for(path, malformed))
-        return Calibration(rows, question_column(rows), left_out, _known(path))
-    local = read_calibration(path, malformed)
+        rows, left_out = _routing_rows(path, malformed, where)
+        return Calibration(rows, question_column(rows), left_out, _known(path, where))
+    local = read_calibration(path, malformed, where)
     keys = [name for name in QUESTION_KEYS if name in local.rows.columns]
     rows = local.rows.rename({"correct": "local_correct"}).join(
         _strong_rows(strong, keys, choice, seed), on=keys, how="left", maintain_order="left"
@@ -104,24 +124,18 @@ def question_column(rows: pl.DataFrame) -> pl.Series:
     return rows.select(pl.struct(name for name in QUESTION_KEYS if name in rows.columns)).to_series()
 
 
-def _policy_for(path: Path, malformed: str | None) -> str:
-    return malformed or ("counted" if path.is_dir() else "error")
-
-
-def _table(path: Path) -> Path:
-    return path / ROWS if (path / ROWS).is_file() else path
-
-
-def _routing_rows(path: Path, malformed: str) -> tuple[pl.DataFrame, int]:
+def _routing_rows(path: Path, malformed: str | None, where: Where) -> tuple[pl.DataFrame, int]:
     """The rows of a file with both models' correctness, and how many are left out."""
-    if malformed not in MALFORMED_POLICIES:
-        unknown_name("policy for malformed confidences", malformed, list(MALFORMED_POLICIES))
+    require_policy(malformed)
     if path.is_dir():
         _refuse_one_model(path)
     frame = read_table(path)
     if "correct" in frame.columns and "local_correct" not in frame.columns:
         _refuse_one_model(path)
     require_columns(path, frame, ROUTING_COLUMNS)
+    frame = where.of_file(path, frame)
+    # Complaints below count the rows that are taken.
+    path = Path(f"{path} where {where}") if where else path
     for name in ROUTING_COLUMNS:
         if name != "confidence":
             require_filled(path, frame, name)
@@ -133,6 +147,9 @@ def _routing_rows(path: Path, malformed: str) -> tuple[pl.DataFrame, int]:
             f"{path}, row {row_of(unread)}: confidence {cell} is not a number in [0, 1]; run with --malformed counted"
             f" to defer such rows, or drop to skip them ({unread.sum()} found)"
         )
+    if malformed is None and unread.any():
+        row, rows_read = row_of(unread), frame.height
+        warn_unread(path, row, frame["confidence"][row - 1], int(unread.sum()), rows_read, NEVER_CONFIDENT)
     frame = frame.with_columns(confidence, *_form(path, frame))
     verdicts = [boolean_column(path, frame, name) for name in ("local_correct", "strong_correct")]
     tokens = [_token_column(path, frame)] if TOKENS in frame.columns else []
@@ -168,7 +185,7 @@ def _token_column(path: Path, frame: pl.DataFrame) -> pl.Series:
 def _strong_rows(path: Path, keys: list[str], choice: str | None, seed: int) -> pl.DataFrame:
     """One verdict of the strong model per question, with its tokens where they are known; no confidence is needed."""
     wanted = [*KEYS, "correct", "grade", TOKENS]
-    found = pl.concat([batch.rows for batch in batches(_table(path), wanted, [*keys, "correct"])])
+    found = pl.concat([batch.rows for batch in batches(path, wanted, [*keys, "correct"])])
     if found["grade"].is_null().all():  # without a grade for its gold a verdict says nothing
         require_filled(path, found, "correct")
     for name in keys:
@@ -213,9 +230,11 @@ def _strong_tokens(path: Path, found: pl.DataFrame) -> pl.Series | None:
     return found.drop(TOKENS).join(lengths, on=KEYS, how="left", maintain_order="left")[TOKENS]
 
 
-def _known(path: Path) -> dict[str, Any]:
-    """The data's hash, and what an evaluation wrote down about itself."""
-    known: dict[str, Any] = {"data_hash": _hash(path)}
+def _known(path: Path, where: Where = EVERYTHING) -> dict[str, Any]:
+    """The data's hash, that of a part of it with which part, and what an evaluation wrote down about itself."""
+    content = _hash(path)
+    part = hashlib.sha256(f"{content} where {where}".encode()).hexdigest() if where else content
+    known: dict[str, Any] = {"data_hash": part}
     if not (path / MANIFEST).is_file():
         return known
     settings, manifest = recorded_settings(path), read_manifest(path)

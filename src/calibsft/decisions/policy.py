@@ -128,16 +128,27 @@ def _checked(data: dict[str, Any], source: str) -> Policy:
     return policy
 
 
-def write_policy(path: Path, policy: Policy) -> None:
-    """Write the policy, in place of an earlier one but of nothing else."""
-    if path.exists():
-        try:
-            read_policy(path)
-        except InputError as error:
-            raise InputError(
-                f"{path}: there is something else than a policy of this version; choose another file with --policy"
-            ) from error
+def write_policy(path: Path, policy: Policy, force: bool = False) -> None:
+    """Write the policy; `force` replaces an earlier one, and nothing else is ever replaced."""
+    require_writable(path, force)
     write_json(path, policy.model_dump(mode="json"))
+
+
+def require_writable(path: Path, force: bool) -> None:
+    """Refuse a path where something is that a policy must not replace."""
+    if not path.exists():
+        return
+    try:
+        read_policy(path)
+    except InputError as error:
+        raise InputError(
+            f"{path}: there is something else than a policy of this version; choose another file with --policy"
+        ) from error
+    if not force:
+        raise InputError(
+            f"{path}: there is a policy already, which a gateway may act on; choose another file with --policy, or"
+            " replace it with --force"
+        )
 
 
 def read_policy(path: Path) -> Policy:

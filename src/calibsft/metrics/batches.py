@@ -9,6 +9,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import islice
 from json import dumps
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,6 +32,7 @@ from calibsft.tables import (
 
 BLOCK_BYTES = 1 << 23
 BATCH_ROWS = 1 << 18
+FIRST_RECORDS = 100
 QUOTE = b'"'
 # Judged by their text alone; a list or record in any other column is no name.
 JUDGED = ("confidence", "correct", "grade", "well_formed", "reason")
@@ -58,6 +60,20 @@ def batches(path: Path, wanted: Sequence[str], required: Sequence[str] = ()) -> 
             yield batch
     if rows == 0:
         refuse_no_rows(path)
+
+
+def column_names(path: Path) -> list[str]:
+    """The columns that a file has; of JSONL those that its first records have."""
+    kind = kind_of(path)
+    with telling_what_is_broken(path):
+        if kind == "parquet":
+            return pl.scan_parquet(parquet_files(path), glob=False).collect_schema().names()
+        with opened(path) as file:
+            if kind == "csv":
+                return pl.read_csv(_header(file), infer_schema=False).columns
+            lines = (line.removeprefix(BYTE_ORDER_MARK) for line in islice(file, FIRST_RECORDS))
+            records = [record_of(path, row, line) for row, line in enumerate(lines, start=1) if line.strip()]
+    return list(dict.fromkeys(name for record in records for name in record))
 
 
 def _parquet(path: Path, wanted: Sequence[str], required: Sequence[str]) -> Iterator[Batch]:

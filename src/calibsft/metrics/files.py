@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from calibsft.errors import InputError, unknown_name
@@ -17,11 +18,16 @@ from calibsft.metrics.compare import differences
 from calibsft.metrics.counts import KEYS, Counts, Tally
 from calibsft.metrics.result import Scores
 from calibsft.metrics.score import score_counts
-from calibsft.metrics.table import decimals
+from calibsft.metrics.selection import Where
+from calibsft.metrics.table import IntArray, decimals
+from calibsft.progress import warn
 from calibsft.responses.actionable import actionable
 from calibsft.tables import refuse_empty, refuse_word, row_of, shown, text_column, truth_column
 
 MALFORMED_POLICIES = ("error", "counted", "drop")
+# What becomes of rows without a readable confidence, for a warning.
+COUNTED, NEVER_CONFIDENT = "count as 0", "count as never confident"
+EVERYTHING = Where()
 # What a file may say of the layout of its responses: whether it is well formed, and why not.
 FORM = ("well_formed", "reason")
 COLUMNS = (*KEYS, *FORM)
@@ -31,33 +37,35 @@ CONFIDENCE_TEXT = r"\A-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 
 def score_file(
     path: Path,
-    malformed: str = "error",
+    malformed: str | None = None,
     by: str = "dataset",
     intervals: bool = False,
     baseline: Path | None = None,
     progress: bool = False,
+    where: Where = EVERYTHING,
 ) -> Scores:
-    """Score a CSV, JSONL or Parquet file, or a folder of verdicts; see `score_table` for columns and result.
+    """Score a CSV, JSONL or Parquet file, a folder of verdicts or an evaluation; see `score_table` for columns and result.
 
     Parameters
     ----------
     path : the file; confidences are numbers or ASCII decimals such as 0.73 or 1e-3.
     malformed : what to do with any other confidence: "error" refuses the file, "counted" takes it as 0,
-        "drop" leaves the row out.
+        "drop" leaves the row out. None: "counted", with a warning.
     by : the column whose values are scored apart.
     intervals : add intervals by drawing questions.
     baseline : another such file, answering the same questions: `against` then holds the paired differences.
     progress : show on standard error how far the drawing is.
+    where : which rows of both files to score.
 
     Returns
     -------
     `score_table`'s dictionary and `dropped`, the number of rows left out.
     """
-    counts, dropped = count_file(path, malformed, by, keep_rows=intervals or baseline is not None)
+    counts, dropped = count_file(path, malformed, by, intervals or baseline is not None, where)
     if baseline is None:
         found = score_counts(counts, intervals, progress=progress)
     else:
-        other, _ = count_file(baseline, malformed, by, keep_rows=True)
+        other, _ = count_file(baseline, malformed, by, True, where)
         pair = _drawable(path, counts), _drawable(baseline, other)
         found = score_counts(counts, intervals, progress=progress)
         found["against"] = differences(*pair, progress=progress)
@@ -75,10 +83,14 @@ def _drawable(path: Path, counts: Counts) -> pl.DataFrame:
 
 
 def count_file(
-    path: Path, malformed: str = "error", by: str = "dataset", keep_rows: bool = False
+    path: Path,
+    malformed: str | None = None,
+    by: str = "dataset",
+    keep_rows: bool = False,
+    where: Where = EVERYTHING,
 ) -> tuple[Counts, int]:
     """The counts of the rows of a file that are scored, and how many are left out."""
-    file = ScoredFile(path, malformed, by)
+    file = ScoredFile(path, malformed, by, where=where)
     tally = Tally(KEYS, keep_rows)
     for rows in file:
         tally.add(rows)
@@ -87,13 +99,15 @@ def count_file(
 
 def read_scored(
     path: Path,
-    malformed: str = "error",
+    malformed: str | None = None,
     by: str = "dataset",
     actionable_only: bool = False,
     also_required: Sequence[str] = (),
+    where: Where = EVERYTHING,
+    unread_are: str = COUNTED,
 ) -> tuple[pl.DataFrame, int]:
     """The rows of a file that are scored, with confidences as numbers, and how many are left out."""
-    file = ScoredFile(path, malformed, by, actionable_only, also_required)
+    file = ScoredFile(path, malformed, by, actionable_only, also_required, where, unread_are)
     return pl.concat(list(file)).drop(file.missing), file.dropped
 
 
@@ -113,6 +127,8 @@ class ScoredFile:
     ----------
     actionable_only : take away the confidences that a decision may not act on, as `responses.actionable` has it.
     also_required : columns that the file must have besides confidence and correct.
+    where : which rows to take; whatever stands in the others is not looked at.
+    unread_are : what rows without a readable confidence do, told in a warning unless `malformed` names a policy.
 
     Attributes
     ----------
@@ -123,26 +139,29 @@ class ScoredFile:
     def __init__(
         self,
         path: Path,
-        malformed: str,
+        malformed: str | None,
         by: str,
         actionable_only: bool = False,
         also_required: Sequence[str] = (),
+        where: Where = EVERYTHING,
+        unread_are: str = COUNTED,
     ) -> None:
-        if malformed not in MALFORMED_POLICIES:
-            unknown_name("policy for malformed confidences", malformed, list(MALFORMED_POLICIES))
+        require_policy(malformed)
         self.dropped = 0
         self._path, self._malformed, self._by = path, malformed, by
         self._actionable_only, self._also_required = actionable_only, also_required
+        self._where, self._unread_are = where, unread_are
         # Datasets by another column have nothing to do with the file's splits.
         self._columns = {"dataset": by, "question_id": "question_id"}
         self._columns |= {"split": "split"} if by == "dataset" else {}
         self._present: set[str] = set()
         self._faults: dict[tuple[str, str], _Fault] = {}
-        self._read = self._kept = 0
+        self._read = self._taken = self._kept = 0
         self._named = False
+        self._numbers: IntArray = np.zeros(0, dtype=np.int64)
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
-        required = ["confidence", "correct", *self._also_required]
+        required = ["confidence", "correct", *self._also_required, *self._where.columns]
         required += [] if self._by == "dataset" else [self._by]
         wanted = dict.fromkeys([*required, "grade", *FORM, *self._columns.values()])
         for batch in batches(self._path, list(wanted), required):
@@ -152,6 +171,9 @@ class ScoredFile:
             self._kept += rows.height
             yield rows
         self._refuse()
+        fault = self._faults.get(("unread", "confidence"))
+        if self._malformed is None and fault:
+            warn_unread(self._path, fault.row, fault.cell, fault.rows, self._taken, self._unread_are)
 
     @property
     def missing(self) -> list[str]:
@@ -163,6 +185,9 @@ class ScoredFile:
         return name if name in FORM else self._columns.get(name)
 
     def _checked(self, raw: pl.DataFrame) -> pl.DataFrame:
+        self._numbers = np.flatnonzero(self._where.mask(raw))
+        raw = raw[self._numbers] if self._where else raw
+        self._taken += raw.height
         confidence = confidence_column(raw["confidence"])
         correct = truth_column(self._path, raw, "correct")
         names = {key: text_column(self._path, raw, name) for key, name in self._columns.items()}
@@ -190,11 +215,13 @@ class ScoredFile:
     def _note(self, mistake: str, cells: pl.Series, wrong: pl.Series) -> None:
         if wrong.any():
             row = row_of(wrong)
-            first = _Fault(self._read + row, cells[row - 1], 0)
+            first = _Fault(self._read + int(self._numbers[row - 1]) + 1, cells[row - 1], 0)
             self._faults.setdefault((mistake, cells.name), first).rows += int(wrong.sum())
 
     def _refuse(self) -> None:
-        """Complain about what was wrong anywhere in the file, columns first."""
+        """Complain about what was wrong anywhere in the rows that are taken, columns first."""
+        if self._taken == 0:
+            self._where.refuse_none(self._path)
         for column in ("correct", *self._columns.values()):
             # Verdicts have a grade; without one for the gold there is nothing to score.
             allowed = column == "correct" and "grade" in self._present
@@ -212,6 +239,20 @@ class ScoredFile:
             raise InputError(
                 f"{self._path}: no row has a readable confidence; write numbers in [0, 1] into that column"
             )
+
+
+def require_policy(malformed: str | None) -> None:
+    """Refuse an unknown policy for confidences that cannot be read."""
+    if malformed is not None and malformed not in MALFORMED_POLICIES:
+        unknown_name("policy for malformed confidences", malformed, list(MALFORMED_POLICIES))
+
+
+def warn_unread(path: Path, row: int, cell: object, rows: int, of: int, unread_are: str) -> None:
+    """Say how many rows have no readable confidence, what they do, and how to change that."""
+    warn(
+        f"{path}: {rows:,} of {of:,} rows have no readable confidence (the first is row {row}: {shown(cell)}) and {unread_are};"
+        " --malformed drop leaves them out, error refuses the file, and counted keeps them without a warning"
+    )
 
 
 def confidence_column(raw: pl.Series) -> pl.Series:

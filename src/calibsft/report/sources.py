@@ -13,33 +13,67 @@ from typing import Any
 import polars as pl
 
 from calibsft.artifacts import read_manifest, shards
-from calibsft.errors import unknown_name
-from calibsft.evaluation import ROWS
-from calibsft.metrics.files import FORM, read_scored
+from calibsft.errors import InputError, unknown_name
+from calibsft.metrics.files import EVERYTHING, FORM, read_scored
+from calibsft.metrics.selection import Where, parts
 from calibsft.pipeline import recorded_order
 from calibsft.report.responses import evaluated_responses, file_responses
 from calibsft.report.runs import read_evaluation, summarise
-from calibsft.report.summary import ModelResult, RunSummary
+from calibsft.report.summary import ModelResult, Responses, RunSummary
 from calibsft.responses.parse import Reason
-from calibsft.tables import read_table, text_column
+from calibsft.tables import KEYS, QUESTION_KEYS, ROWS, read_table, require_columns, text_column
 
 ONE_DATASET = "all"
 REASON_UNKNOWN = "unknown"
 TEXTS = ("response", "question", "answer")
 
 
-def read_sources(paths: Sequence[Path], malformed: str = "error", responses: int = 0) -> RunSummary:
+def read_sources(
+    paths: Sequence[Path],
+    malformed: str | None = None,
+    responses: int = 0,
+    where: Where = EVERYTHING,
+    by: str | None = None,
+) -> RunSummary:
     """All that a report or a figure may show of runs, evaluations and files side by side.
 
     Parameters
     ----------
     paths : run folders, files that `calibsft score` reads, folders of verdicts, and folders that `calibsft eval` wrote.
-    malformed : what to do with confidences of a file that cannot be read: "error", "counted" or "drop".
+    malformed : what to do with confidences of a file that cannot be read: "error", "counted" or "drop"; None: "counted",
+        with a warning.
     responses : about how many responses can be read on the page.
+    where : which rows of every source to take.
+    by : the column whose values are told apart, as if each were a source.
     """
-    share = responses // len(paths)
-    parts = [_part(path, label, malformed, share) for path, label in zip(paths, _labels(paths), strict=True)]
-    return replace(_together(parts), command=f"calibsft report {' '.join(map(str, paths))}")
+    chosen = [
+        (path, _label(label, value, len(paths)), rows)
+        for path, label in zip(paths, _labels(paths), strict=True)
+        for value, rows in _values(path, where, by).items()
+    ]
+    share = responses // len(chosen)
+    found = [_part(path, label, malformed, share, rows) for path, label, rows in chosen]
+    told = [
+        *map(str, paths),
+        *(f"--where {'='.join(pair)}" for pair in where.pairs),
+        *([f"--by {by}"] if by else []),
+    ]
+    return replace(_together(found), command=f"calibsft report {' '.join(told)}")
+
+
+def _values(path: Path, where: Where, by: str | None) -> dict[str, Where]:
+    if by is not None and is_run(path):
+        raise InputError(
+            f"{path}: a run has several models, which --by does not part; give one of its evaluations"
+        )
+    return parts(path, where, by)
+
+
+def _label(source: str, value: str, sources: int) -> str:
+    """A part by its value, with its source if there are several."""
+    if not value:
+        return source
+    return f"{source}, {value}" if sources > 1 else value
 
 
 def only_benchmark(summary: RunSummary, name: str) -> RunSummary:
@@ -59,26 +93,49 @@ def is_run(path: Path) -> bool:
     return path.is_dir() and not shards(path) and not (path / ROWS).is_file()
 
 
-def _part(path: Path, label: str, malformed: str, responses: int) -> RunSummary:
+def _part(path: Path, label: str, malformed: str | None, responses: int, where: Where) -> RunSummary:
     if is_run(path):
-        return replace(summarise(path, recorded_order(path), responses), name=label)
+        return _taken(path, replace(summarise(path, recorded_order(path), responses), name=label), where)
     if (path / ROWS).is_file():
         read_manifest(path)  # refuses one that is not finished
         said = evaluated_responses([(label, path)], responses)
-        return RunSummary(label, (read_evaluation(path, label),), responses=tuple(said))
-    scored, _ = read_scored(path, malformed)
-    rows = _with_all_columns(_with_texts(path, scored, malformed) if responses else scored)
+        return _taken(path, RunSummary(label, (read_evaluation(path, label),), responses=tuple(said)), where)
+    scored, _ = read_scored(path, malformed, where=where)
+    rows = _with_all_columns(_with_texts(path, scored, malformed, where) if responses else scored)
     said = file_responses(label, rows, responses)
     return RunSummary(label, (ModelResult(label, rows),), responses=tuple(said))
 
 
-def _with_texts(path: Path, rows: pl.DataFrame, malformed: str) -> pl.DataFrame:
+def _taken(path: Path, summary: RunSummary, where: Where) -> RunSummary:
+    """Of every evaluated model some rows alone; budgets and estimators are scores of all of them, and left out."""
+    if not where:
+        return summary
+    models = []
+    for model in summary.models:
+        require_columns(path, model.rows, where.columns)
+        rows = model.rows.filter(where.mask(model.rows))
+        if rows.is_empty():
+            raise InputError(f"{path}: no row of {model.label} has {where}; choose other values with --where")
+        models.append(replace(model, rows=rows, budgets=None, estimators={}))
+    rows_of = {model.label: model.rows for model in models}
+    said = [_said(part, rows_of[part.label]) if part.label in rows_of else part for part in summary.responses]
+    return replace(summary, models=tuple(models), responses=tuple(part for part in said if len(part.rows)))
+
+
+def _said(part: Responses, rows: pl.DataFrame) -> Responses:
+    """Those of the responses that are among `rows`."""
+    shown = part.rows.join(rows, on=KEYS, how="semi", maintain_order="left")
+    asked = part.questions.join(shown, on=QUESTION_KEYS, how="semi", maintain_order="left")
+    return replace(part, rows=shown, questions=asked, total=len(rows))
+
+
+def _with_texts(path: Path, rows: pl.DataFrame, malformed: str | None, where: Where) -> pl.DataFrame:
     """`rows` with what can be read of a user's file: responses, and what goes with them."""
-    table = read_table(path)
+    table = where.of_file(path, read_table(path))
     if "response" not in table.columns:
         return rows
     # Under this policy a row is left out only for want of correctness, so the texts stay beside their scores.
-    every, _ = read_scored(path, "counted")
+    every, _ = read_scored(path, "counted", where=where)
     scored = table.filter(pl.col("correct").is_not_null())
     texts = [text_column(path, scored, name) for name in TEXTS if name in scored.columns]
     golds = [_golds(scored["gold"])] if "gold" in scored.columns else []
@@ -108,26 +165,26 @@ def _with_all_columns(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(reason=pl.coalesce(known.get("reason"), guess))
 
 
-def _together(parts: Sequence[RunSummary]) -> RunSummary:
+def _together(found: Sequence[RunSummary]) -> RunSummary:
     """Several sources as one: whatever has a label has that of its source before it."""
-    if len(parts) == 1:
-        return parts[0]
-    named = _against_the_first([_prefixed(part) for part in parts])
+    if len(found) == 1:
+        return found[0]
+    named = _against_the_first([_prefixed(part) for part in found])
     fields = ("models", "training_sets", "costs", "training", "gradients", "responses")
     joined: dict[str, Any] = {
         field: tuple(chain.from_iterable(getattr(part, field) for part in named)) for field in fields
     }
     recipes = [f"# {part.name}\n{part.recipe_yaml}" for part in named if part.recipe_yaml]
     return RunSummary(
-        name=", ".join(part.name for part in parts), recipe_yaml="---\n".join(recipes), **joined
+        name=", ".join(part.name for part in found), recipe_yaml="---\n".join(recipes), **joined
     )
 
 
-def _against_the_first(parts: Sequence[RunSummary]) -> list[RunSummary]:
+def _against_the_first(found: Sequence[RunSummary]) -> list[RunSummary]:
     """Evaluations and files, which know nothing of their lineage, are compared with the first one given."""
-    first, *others = parts
-    if any(len(part.models) > 1 for part in parts):
-        return list(parts)
+    first, *others = found
+    if any(len(part.models) > 1 for part in found):
+        return list(found)
     compared = [replace(part.models[0], counterpart=first.models[0].label) for part in others]
     return [first, *(replace(part, models=(model,)) for part, model in zip(others, compared, strict=True))]
 

@@ -57,7 +57,7 @@ def _banded(histogram: dict[Fraction, int]) -> list[int]:
 
 
 def verdict_lines(counts: dict[str, Any]) -> list[str]:
-    """How the grading came out, as aligned lines: responses by grade, for all and by dataset."""
+    """How the grading came out, as aligned lines: responses by grade, for all and by dataset, and by what is malformed."""
     parts = {"all responses": counts["overall"]}
     if set(counts["datasets"]) != {""}:
         parts |= counts["datasets"]
@@ -70,7 +70,14 @@ def verdict_lines(counts: dict[str, Any]) -> list[str]:
         lines.append(f"{name:<{width}} {part['n']:>9,} {share:>7} {cells}")
     if unscored := counts["overall"]["unscored"]:
         lines.append(f"{unscored:,} are unscored: their gold could not be read, or the judge gave no verdict")
-    return [*lines, f"graded by {', '.join(counts['graders'])}"]
+    return [*lines, *_form_lines(counts["overall"]), f"graded by {', '.join(counts['graders'])}"]
+
+
+def _form_lines(part: dict[str, Any]) -> list[str]:
+    """The share of well-formed responses, and what is wrong with the others, most frequent first."""
+    often = sorted(part["reasons"].items(), key=lambda item: -item[1])
+    reasons = ", ".join(f"{count:,} {reason}" for reason, count in often)
+    return [f"well formed: {part['well_formed']:.1%}" + (f"; malformed: {reasons}" if reasons else "")]
 
 
 def budget_lines(budgets: list[dict[str, Any]]) -> list[str]:

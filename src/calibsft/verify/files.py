@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from calibsft.errors import InputError
+from calibsft.metrics.files import confidence_column
 from calibsft.success_rates import ending_column
 from calibsft.tables import (
     list_of,
@@ -24,6 +25,8 @@ from calibsft.verify import GRADERS
 from calibsft.verify.math.numbers import tolerances
 
 DEFAULT_KIND = "math"
+# A user's own column of confidences.
+STATED = "stated"
 
 
 def read_responses(path: Path) -> pl.DataFrame:
@@ -31,13 +34,15 @@ def read_responses(path: Path) -> pl.DataFrame:
 
     `gold` is a text, a list of aliases, or such a list written as JSON. Optional columns: `kind` (the grader, else
     math), `tolerance`, `question` (for a judge), `dataset`, `sample`, `finished`, and `answer`, which is graded
-    where the response holds no answer element of its own. An empty response is a malformed one, not a mistake.
+    where the response holds no answer element of its own; and `confidence`, which counts
+    instead of what the response states. An empty response is a malformed one, not a mistake.
     """
     frame = read_table(path)
     require_columns(path, frame, ("question_id", "response", "gold"))
     for column in ("question_id", "gold", "dataset", "sample", "finished", "kind"):
         if column in frame.columns:
             require_filled(path, frame, column)
+    stated = [_stated_column(frame["confidence"])] if "confidence" in frame.columns else []
     return response_rows(path, frame).select(
         "dataset",
         "question_id",
@@ -50,7 +55,14 @@ def read_responses(path: Path) -> pl.DataFrame:
         gold_column(path, frame),
         kind_column(path, frame).alias("grader"),
         tolerance_column(path, frame),
+        *stated,
     )
+
+
+def _stated_column(cells: pl.Series) -> pl.Series:
+    """A user's confidences: NaN where a cell holds none that can be read, null where it is empty."""
+    read = confidence_column(cells).fill_null(float("nan"))
+    return read.set(cells.is_null(), None).alias(STATED)
 
 
 def optional_text(path: Path, frame: pl.DataFrame, column: str) -> pl.Series:

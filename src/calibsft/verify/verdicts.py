@@ -5,8 +5,10 @@ null where nothing can be said of the answer - the gold could not be read, the j
 response is unscored, not wrong.
 """
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,11 +19,11 @@ from calibsft.artifacts import QUESTIONS, shard_name, shards, write_parquet
 from calibsft.errors import InputError
 from calibsft.progress import Progress
 from calibsft.responses.formats import Format
-from calibsft.responses.parse import parse
+from calibsft.responses.parse import Parsed, Reason, parse
 from calibsft.schema import Ending, Grade, Verdict
 from calibsft.success_rates import ending_column
 from calibsft.tables import KEYS, row_of, shown
-from calibsft.verify.files import read_responses
+from calibsft.verify.files import STATED, read_responses
 from calibsft.verify.grader import GradeItem
 from calibsft.verify.judge import JUDGE, Judge
 from calibsft.verify.verifier import Verifier
@@ -145,10 +147,14 @@ def verify(
     ----------
     responses
         Columns dataset, question_id, sample, response, finished, ending, other_answer (graded where the response
-        holds no answer, or was made to give this one), question, gold (lists), grader, tolerance.
+        holds no answer, or was made to give this one), question, gold (lists), grader, tolerance; and optionally
+        `stated`, confidences that count instead of those in the text: NaN for one that cannot be read, null for none.
     """
     texts = zip(responses["response"], responses["finished"], strict=True)
     parsed = [parse(text, confidence_format, finished=finished) for text, finished in texts]
+    if STATED in responses.columns:
+        stated = zip(parsed, responses["finished"], responses[STATED], strict=True)
+        parsed = [_with_stated(p, finished, value) for p, finished, value in stated]
     given = zip(parsed, responses["other_answer"], responses["ending"], strict=True)
     # Open reasoning may mention an answer; one that the model was made to give comes before it.
     answers = [
@@ -165,6 +171,16 @@ def verify(
     ]
 
 
+def _with_stated(parsed: Parsed, finished: bool, confidence: float | None) -> Parsed:
+    """What a response says with a confidence from elsewhere, which asks nothing of the form of its text."""
+    if confidence is None:
+        return parsed
+    value = None if math.isnan(confidence) else Fraction(repr(confidence))
+    reason = Reason.BAD_CONFIDENCE if value is None else Reason.OK
+    reason = reason if finished else Reason.TRUNCATED
+    return replace(parsed, ok=reason is Reason.OK, reason=reason, value=value, value_span=None)
+
+
 def _items(responses: pl.DataFrame, answers: Sequence[str | None]) -> list[GradeItem]:
     # No answer is graded as an empty one, which is wrong; whether the gold can be read must not depend on it.
     # Only a judge needs the question: without it, the same pair of gold and answer is the same item.
@@ -176,8 +192,9 @@ def _items(responses: pl.DataFrame, answers: Sequence[str | None]) -> list[Grade
 
 
 def count_verdicts(folder: Path) -> dict[str, Any]:
-    """How a folder of verdicts came out: rows by grade, share correct among the scored, by dataset and grader."""
-    rows = pl.scan_parquet(shards(folder)).select("dataset", "grade", "correct", "grader").collect()
+    """How a folder of verdicts came out: rows by grade and by form, share correct among the scored, by dataset and grader."""
+    columns = ("dataset", "grade", "correct", "grader", "well_formed", "reason")
+    rows = pl.scan_parquet(shards(folder)).select(columns).collect()
     parts = rows.partition_by("dataset", as_dict=True)
     return {
         "graders": sorted(rows["grader"].unique()),
@@ -188,11 +205,18 @@ def count_verdicts(folder: Path) -> dict[str, Any]:
 
 def _counts(rows: pl.DataFrame) -> dict[str, Any]:
     grades = dict(rows["grade"].value_counts().iter_rows())
+    reasons = dict(rows["reason"].value_counts().iter_rows())
     return {
         "n": len(rows),
         "correct": rows["correct"].mean(),
         "unscored": rows["correct"].null_count(),
         "grades": {grade.value: grades[grade.value] for grade in Grade if grade.value in grades},
+        "well_formed": rows["well_formed"].mean(),
+        "reasons": {
+            reason.value: reasons[reason.value]
+            for reason in Reason
+            if reason.value in reasons and reason is not Reason.OK
+        },
     }
 
 

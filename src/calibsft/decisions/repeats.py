@@ -1,0 +1,78 @@
+"""What tells several responses to a question apart: models or prompts in one file, which no certificate should mix unasked.
+
+Looks at the columns that decisions do not read. Does not choose among the responses: `by_question` does.
+"""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from calibsft.decisions.by_question import FIRST
+from calibsft.errors import InputError
+from calibsft.metrics.batches import batches, column_names
+from calibsft.metrics.selection import Where
+from calibsft.tables import KEYS, QUESTION_KEYS, TEXT_COLUMNS, shown
+
+# Of almost all repeated questions: some responses may be missing.
+ALMOST_ALL = 0.9
+SHOWN_VALUES = 3
+# They belong to a response or question by their meaning.
+NO_ORIGIN = {*KEYS, *TEXT_COLUMNS, "confidence", "correct", "local_correct", "strong_correct", "token_ids"}
+
+
+def mixture_warning(path: Path, where: Where, choice: str, questions: pl.Series | None = None) -> str | None:
+    """What to say if the responses of `path` to a question come from different origins; None if nothing shows that.
+
+    Where the `questions` are known, the file is looked at only if one is repeated.
+    """
+    if questions is not None and not questions.is_duplicated().any():
+        return None
+    found = origins(path, where)
+    if not found:
+        return None
+    column, values = found[0]
+    some = ", ".join(shown(value) for value in values[:SHOWN_VALUES]) + (
+        ", …" if len(values) > SHOWN_VALUES else ""
+    )
+    chosen = "the first of them in the file alone" if choice == FIRST else "a random mixture of them"
+    one = shlex.quote(f"{column}={values[0]}")
+    return (
+        f"{path}: responses to one question differ in column '{column}' ({some}), and this holds for {chosen};"
+        f" --by {column} decides for each by itself, --where {one} for one"
+    )
+
+
+def origins(path: Path, where: Where) -> list[tuple[str, list[str]]]:
+    """Columns that nearly every repeated question has with the same values, each as often, and these values.
+
+    A plain numbering of the responses is none.
+    """
+    names = column_names(path)
+    candidates = [name for name in names if name not in NO_ORIGIN]
+    keys = [name for name in QUESTION_KEYS if name in names]
+    wanted = list(dict.fromkeys([*keys, *candidates, *where.columns]))
+    try:
+        rows = pl.concat([batch.rows.cast(pl.String) for batch in batches(path, wanted)])
+    except (InputError, pl.exceptions.PolarsError):  # lists and records are no names
+        return []
+    repeated = rows.filter(where.mask(rows)).filter(pl.len().over(keys) > 1)
+    found = [(name, _regular(repeated, keys, name)) for name in candidates]
+    return [(name, values) for name, values in found if len(values) > 1 and not _is_numbering(values)]
+
+
+def _regular(repeated: pl.DataFrame, keys: Sequence[str], column: str) -> list[str]:
+    """The values that nearly every question has, each equally often."""
+    questions = repeated.select(keys).n_unique()
+    often = repeated.drop_nulls(column).group_by(*keys, column).len()
+    usual = often.group_by(column, "len").agg(questions=pl.len())
+    regular = usual.filter(pl.col("questions") >= ALMOST_ALL * questions)
+    return regular[column].unique().sort().to_list()
+
+
+def _is_numbering(values: Sequence[str]) -> bool:
+    numbers = sorted(
+        int(value) for value in values if value.isascii() and value.isdigit() and len(value) < 10
+    )
+    return len(numbers) == len(values) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))

@@ -1,0 +1,121 @@
+"""Part of a table of responses: the rows where columns have given values, and every value of a column by itself.
+
+Used by every command that reads responses, so that `--where` and `--by` mean the same in all of them. Cells are compared
+as text, as `batches` reads them. Does not judge or score a row.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from pathlib import Path
+from typing import NoReturn
+
+import polars as pl
+
+from calibsft.errors import InputError
+from calibsft.metrics.batches import batches
+from calibsft.tables import refuse_empty, row_of, shown
+
+# So many results are more than anyone reads, and a column of names is easily taken for one of groups.
+MOST_VALUES = 100
+SHOWN_VALUES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Rows whose columns have these values, given as (column, value); all rows if there are none.
+
+    Several values of one column are alternatives.
+    """
+
+    pairs: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> "Where":
+        """Read texts such as model=small."""
+        for text in texts:
+            if not text.partition("=")[0] or "=" not in text:
+                raise InputError(
+                    f"--where {shown(text)} is no column=value; write for example --where model=small"
+                )
+        found = [text.partition("=")[::2] for text in texts]
+        return cls(tuple((column.strip(), value) for column, value in found))
+
+    def __bool__(self) -> bool:
+        return bool(self.pairs)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{column}={value}" for column, value in self.pairs)
+
+    @property
+    def columns(self) -> list[str]:
+        return list(dict.fromkeys(column for column, _ in self.pairs))
+
+    def also(self, column: str, value: str) -> "Where":
+        """Those of the rows where `column` is `value`."""
+        others = (pair for pair in self.pairs if pair[0] != column)
+        return Where((*others, (column, value)))
+
+    @property
+    def expression(self) -> pl.Expr:
+        """Whether a row is taken."""
+        each = [
+            pl.col(column)
+            .cast(pl.String)
+            .fill_null("")
+            .is_in([value for c, value in self.pairs if c == column])
+            for column in self.columns
+        ]
+        return reduce(and_, each, pl.repeat(True, pl.len()))
+
+    def mask(self, rows: pl.DataFrame) -> pl.Series:
+        """Which rows are taken of a table that has the columns."""
+        return rows.select(self.expression).to_series()
+
+    def of_file(self, path: Path, rows: pl.DataFrame) -> pl.DataFrame:
+        """Those of all `rows` of a file that are taken, whatever types another reader gave the columns."""
+        if not self:
+            return rows
+        taken = rows.filter(self.mask(_texts(path, self.columns)))
+        if taken.is_empty():
+            self.refuse_none(path)
+        return taken
+
+    def refuse_none(self, path: Path) -> NoReturn:
+        """Say that no row is taken, and what the columns hold instead."""
+        held = _texts(path, self.columns)
+        known = "; ".join(
+            f"{name} is {_some(held[name].fill_null('').unique().sort())}" for name in self.columns
+        )
+        raise InputError(f"{path}: no row has {self}; choose other values with --where ({known})")
+
+
+def parts(path: Path, where: Where, by: str | None) -> dict[str, Where]:
+    """What to take for each result: for every value of the column `by`, or `where` alone under an empty name."""
+    if by is None:
+        return {"": where}
+    table = _texts(path, [*where.columns, by])
+    empty = table[by].is_null() & where.mask(table)
+    if empty.any():
+        refuse_empty(path, by, row_of(empty), int(empty.sum()))
+    values = table.filter(where.mask(table))[by].unique().sort()
+    if values.is_empty():
+        where.refuse_none(path)
+    if len(values) > MOST_VALUES:
+        raise InputError(
+            f"{path}: column '{by}' has {len(values):,} values ({_some(values)}), and --by gives a result for each; choose a"
+            f" column with at most {MOST_VALUES}"
+        )
+    return {value: where.also(by, value) for value in values}
+
+
+def _texts(path: Path, columns: Sequence[str]) -> pl.DataFrame:
+    """The columns of a file as texts."""
+    wanted = list(dict.fromkeys(columns))
+    return pl.concat([batch.rows.cast(pl.String) for batch in batches(path, wanted, wanted)])
+
+
+def _some(values: pl.Series) -> str:
+    more = ", …" if len(values) > SHOWN_VALUES else ""
+    return ", ".join(shown(value) for value in values[:SHOWN_VALUES]) + more
