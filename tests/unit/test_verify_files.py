@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from calibsft.responses.formats import get_format
 from calibsft.verify import verdicts
 from calibsft.verify.files import read_responses
 
@@ -70,6 +71,57 @@ def test_the_table_says_how_it_came_out(calibsft: Command, tmp_path: Path) -> No
     code, out, _ = calibsft("verify", "r.jsonl", "--out", "v")
     assert code == 0
     assert "correct" in out and "80.0%" in out and "graded by math-" in out
+
+
+def test_it_says_how_many_are_well_formed_and_what_is_wrong_with_the_others(
+    calibsft: Command, tmp_path: Path
+) -> None:
+    records = rows()
+    for number, text in ((0, "4"), (1, "4"), (2, "<think>So.</think> <answer>x</answer>")):
+        records[number]["response"] = text
+    write(tmp_path / "r.jsonl", records)
+    code, out, _ = calibsft("verify", "r.jsonl", "--out", "v")
+    assert code == 0
+    assert "\nwell formed: 40.0%; malformed: 2 missing_think_end, 1 missing_confidence\n" in out
+    counts = json.loads(calibsft("verify", "r.jsonl", "--out", "v", "--json")[1])["overall"]
+    assert counts["well_formed"] == 0.4
+    assert counts["reasons"] == {"missing_think_end": 2, "missing_confidence": 1}
+    write(tmp_path / "r.jsonl", rows())
+    assert "\nwell formed: 100.0%\n" in calibsft("verify", "r.jsonl", "--out", "w")[1]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_a_column_of_confidences_counts_instead_of_what_responses_state(
+    calibsft: Command, tmp_path: Path, suffix: str
+) -> None:
+    text, whole = "4", response("4")
+    given = [(text, "0.3"), (whole, "1e-1"), (text, "high"), (whole, None), (text, None), (text, "1.5")]
+    frame = pl.DataFrame(
+        [
+            {"question_id": "a", "gold": "4", "answer": "4", "response": said, "confidence": cell}
+            for said, cell in given
+        ]
+    )
+    path = tmp_path / f"r.{suffix}"
+    frame.write_csv(path) if suffix == "csv" else frame.write_ndjson(path)
+    code, out, err = calibsft("verify", path, "--out", "v")
+    assert code == 0, err
+    found = pl.read_parquet("v/part-*.parquet")
+    assert found["confidence"].to_list() == [0.3, 0.1, None, 0.7, None, None]
+    assert found["reason"].to_list() == [
+        "ok", "ok", "bad_confidence", "ok", "missing_think_end", "bad_confidence",
+    ]  # fmt: skip
+    assert found["correct"].all() and "well formed: 50.0%" in out
+    code, _, err = calibsft("certify", "v", "--risk", 0.5)
+    assert code == 0 and "3 of 6 rows have no readable confidence" in err
+
+
+def test_an_unfinished_response_is_truncated_whatever_its_confidence(tmp_path: Path) -> None:
+    record = {"question_id": "a", "gold": "4", "response": "4", "confidence": 0.5, "finished": False}
+    write(tmp_path / "r.jsonl", [record])
+    verdicts.verify_file(tmp_path / "r.jsonl", get_format("probability"), tmp_path / "v", "verify")
+    (found,) = pl.read_parquet(tmp_path / "v/part-*.parquet").iter_rows(named=True)
+    assert (found["reason"], found["well_formed"], found["confidence"]) == ("truncated", False, 0.5)
 
 
 def test_verdicts_can_be_scored(calibsft: Command, tmp_path: Path) -> None:
