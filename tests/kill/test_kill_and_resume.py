@@ -234,3 +234,37 @@ def test_a_kill_while_the_card_is_written_does_not_change_the_checkpoint(
     assert (model / "README.md").read_text() == "<!-- calibsft: calibration -->\n"
     finish(calibsft(*words))
     assert "| cross |" in (model / "README.md").read_text()
+WORKING = """
+import sys, time
+from pathlib import Path
+from calibsft.artifacts import StageFolder
+
+def work(folder):
+    with (folder / "rows.txt").open("a") as out:
+        out.write("row\\n")
+    time.sleep(float(sys.argv[2]))
+    return {}
+
+StageFolder(Path(sys.argv[1]), "mine", {"seed": 0}).perform(work, fresh=False)
+"""
+
+
+def test_the_cost_of_a_killed_stage_is_that_of_all_its_parts(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+
+    def command(seconds: float) -> list[str]:
+        return [sys.executable, "-c", WORKING, str(folder), str(seconds)]
+
+    def worked() -> float:
+        path = folder / "cost.json"
+        return json.loads(path.read_text())["wall_seconds"] if path.is_file() else 0.0
+
+    for seconds in (1, 3):
+        kill_when(command(600), lambda wanted=seconds: worked() >= wanted)
+        assert not (folder / "manifest.json").exists()
+    before = worked()
+    finish(command(0))
+    found = manifest(folder)
+    assert (folder / "rows.txt").read_text() == "row\n" * 3, "two kills, one end"
+    assert found["wall_seconds"] >= before >= 3 and found["resumed"] is True
+    assert list(found["files"]) == ["rows.txt"], "what it cost is no part of the result"

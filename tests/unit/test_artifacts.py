@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 
 from calibsft.artifacts import (
+    COST,
     MANIFEST,
     SETTINGS,
     StageFolder,
@@ -406,3 +407,39 @@ def test_a_change_within_one_tick_of_the_clock_changes_the_hash(tmp_path: Path) 
         path.write_text(text)
         found.append(file_hash(path))
     assert found == found[:3] * 20 and len(set(found)) == 3
+def test_discarding_removes_the_stage(tmp_path: Path) -> None:
+    finished(tmp_path / "s").discard()
+    assert not (tmp_path / "s").exists()
+
+
+def test_the_cost_adds_up_and_is_no_work_that_could_be_lost(tmp_path: Path) -> None:
+    stage(tmp_path).begin()
+    write_json(tmp_path / COST, {"wall_seconds": 1000.0, "peak_memory_mb": 1e9})
+    changed = stage(tmp_path, {"seed": 1})
+    assert changed.difference() is None, "nothing was made under the old settings"
+    changed.begin()
+    changed.finish()
+    manifest = read_manifest(tmp_path)
+    assert 1000 <= manifest["wall_seconds"] < 1100 and manifest["peak_memory_mb"] == 1e9
+    assert manifest["resumed"] is False and manifest["files"] == {}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"wall_seconds": "x", "peak_memory_mb": 1}', '{"wall_seconds": 1}']
+)
+def test_a_damaged_cost_file_does_not_stop_the_work(tmp_path: Path, text: str) -> None:
+    (tmp_path / COST).write_text(text)
+    folder = stage(tmp_path)
+    folder.perform(lambda path: {"rows": 1}, fresh=False)
+    assert folder.manifest()["wall_seconds"] < 100
+
+
+def test_an_interrupted_part_leaves_its_cost(tmp_path: Path) -> None:
+    folder = stage(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        folder.perform(_interrupted, fresh=False)
+    assert json.loads((tmp_path / COST).read_text())["peak_memory_mb"] > 0
+
+
+def _interrupted(folder: Path) -> dict[str, Any]:
+    raise KeyboardInterrupt

@@ -216,6 +216,18 @@ def test_numbers_that_are_absent_or_undefined_are_gaps(tmp_path: Path) -> None:
     assert run.distinct_values is None
 
 
+def test_a_resumed_stage_is_shown_with_the_cost_of_all_its_parts(tmp_path: Path) -> None:
+    root = run_folder(tmp_path)
+    StageFolder(root / "eval-more", "eval-more", {}).begin()
+    (root / "eval-more" / "part").write_text("of an earlier part")
+    write_json(root / "eval-more" / "cost.json", {"wall_seconds": 500.0, "peak_memory_mb": 1e6})
+    StageFolder(root / "eval-more", "eval-more", {}).perform(lambda folder: {"tokens": 9}, fresh=False)
+    (row,) = [cost for cost in summarise(root, ORDER).costs if cost.stage.startswith("eval-more")]
+    assert row.stage == "eval-more" and row.seconds >= 500 and row.peak_memory_mb == 1e6
+    (root / "eval-more" / "cost.json").unlink()
+    assert "eval-more (last part)" in {cost.stage for cost in summarise(root, ORDER).costs}
+
+
 def test_held_out_evaluations_and_gradient_shares_are_read_where_they_exist(tmp_path: Path) -> None:
     root, part = run_folder(tmp_path), {"brier": 0.2, "auroc": None, "ece": 0.1, "pass@1": 0.5, "n": 9}
     evals = json.dumps({"step": 50, "splits": {"id": part, "ood": part | {"brier": 0.4}}}) + "\n"

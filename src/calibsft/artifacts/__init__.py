@@ -11,6 +11,7 @@ from calibsft.artifacts.locks import locked
 from calibsft.artifacts.manifests import read_manifest
 from calibsft.artifacts.names import (
     CARD,
+    COST,
     EVALS,
     GRADIENT,
     JOURNAL,
@@ -35,6 +36,7 @@ from calibsft.artifacts.writing import (
 
 __all__ = [
     "CARD",
+    "COST",
     "EVALS",
     "GRADIENT",
     "JOURNAL",

@@ -14,6 +14,8 @@ SUPERVISION = "supervision.parquet"
 CARD = "README.md"
 # What a judge said, in the order in which it did: not part of a stage's content.
 JUDGE_CACHE = "judge.jsonl"
+# What all parts of an interrupted stage took so far.
+COST = "cost.json"
 
 
 def shard_name(index: int) -> str:

@@ -6,7 +6,6 @@ import platform
 import resource
 import shutil
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,8 +18,9 @@ from calibsft import __version__
 from calibsft.artifacts.hashing import file_hash
 from calibsft.artifacts.locks import LOCK, locked
 from calibsft.artifacts.manifests import check_content, read_manifest
-from calibsft.artifacts.names import CARD, JOURNAL, JUDGE_CACHE, MANIFEST, SETTINGS, is_hidden
+from calibsft.artifacts.names import CARD, COST, JOURNAL, JUDGE_CACHE, MANIFEST, SETTINGS, is_hidden
 from calibsft.artifacts.records import changed, read_record
+from calibsft.artifacts.stopwatch import Stopwatch
 from calibsft.artifacts.writing import TEMPORARY, make_folder, write_json, write_text
 from calibsft.errors import InputError
 from calibsft.progress import FIRST_PROCESS, clock, say
@@ -46,7 +46,7 @@ class StageFolder:
     settings: dict[str, Any]
     inputs: dict[str, str] = field(default_factory=dict)
     reads: tuple[Path, ...] = ()
-    _began: float = field(default_factory=time.monotonic)
+    _stopwatch: Stopwatch = field(init=False, repr=False)  # since `begin`
     _resumed: bool = False
 
     @property
@@ -61,7 +61,7 @@ class StageFolder:
             _remove(leftover)
         self._resumed = self._has_work()
         write_text(self.path / SETTINGS, yaml.safe_dump(self._record(), sort_keys=False, allow_unicode=True))
-        self._began = time.monotonic()
+        self._stopwatch = Stopwatch(self.path / COST, write_text, peak_memory_mb)
 
     def _record(self) -> dict[str, Any]:
         return {
@@ -101,11 +101,12 @@ class StageFolder:
         return changed(old, self.settings, old["inputs"] if settings_only else self.inputs)
 
     def _has_work(self) -> bool:
-        """Whether there is more than the settings, what a kill while writing them left, hidden and empty files."""
+        """Whether there is more than the settings, the cost, what a kill while writing them left, hidden and empty files."""
+        books = {name + end for name in (SETTINGS, COST) for end in ("", TEMPORARY)}
         return any(
             file.is_file()
             and file.stat().st_size > 0
-            and file.name not in {SETTINGS, SETTINGS + TEMPORARY}
+            and file.name not in books
             and not is_hidden(file)
             for file in self.path.rglob("*")
         )
@@ -145,7 +146,9 @@ class StageFolder:
                 for path in self.reads if hash_check else ():
                     check_content(path)
                 self.begin()
-                self.finish(**work(self.path))
+                with self._stopwatch:
+                    facts = work(self.path)
+                self.finish(**facts)
                 say(f"{self.stage}: done in {clock(self.manifest()['wall_seconds'])}")
 
     def _was_done(self) -> bool:
@@ -183,9 +186,8 @@ class StageFolder:
                 "content_hash": hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest(),
                 "files": hashes,
                 "bytes": {str(f.relative_to(self.path)): f.stat().st_size for f in files},
-                "wall_seconds": round(time.monotonic() - self._began, 3),
+                **self._stopwatch.cost,
                 "resumed": self._resumed,
-                "peak_memory_mb": peak_memory_mb(),
                 "python": platform.python_version(),
                 **facts,
             },
@@ -196,7 +198,7 @@ class StageFolder:
         return (
             file.is_file()
             and not is_hidden(file)
-            and file.name not in {SETTINGS, MANIFEST, JOURNAL, JUDGE_CACHE, CARD}
+            and file.name not in {SETTINGS, MANIFEST, COST, JOURNAL, JUDGE_CACHE, CARD}
             and "checkpoints" not in file.relative_to(self.path).parts
         )
 

@@ -14,7 +14,15 @@ from typing import Any, TypeAlias
 import polars as pl
 import yaml
 
-from calibsft.artifacts import GRADIENT, MANIFEST, SETTINGS, SUPERVISION, read_manifest, recorded_settings
+from calibsft.artifacts import (
+    COST,
+    GRADIENT,
+    MANIFEST,
+    SETTINGS,
+    SUPERVISION,
+    read_manifest,
+    recorded_settings,
+)
 from calibsft.errors import InputError
 from calibsft.evaluation import ROWS, read_budgets, read_estimators, read_metrics
 from calibsft.metrics import MEAN_OVER_DATASETS
@@ -56,7 +64,7 @@ def summarise(root: Path, stage_order: Sequence[str], responses: int = 0) -> Run
         recipe_yaml=_recipe(root, list(manifests)),
         command=f"calibsft report {root}",
         training_sets=_training_sets(root, manifests),
-        costs=tuple(_cost(name, manifest) for name, manifest in manifests.items()),
+        costs=tuple(_cost(root / name, manifest) for name, manifest in manifests.items()),
         training=training,
         gradients=tuple(read_gradient(root / name, manifests[name]) for name in measured),
         responses=_responses(root, manifests, evaluated, responses),
@@ -182,9 +190,10 @@ def _by_text(histogram: dict[str, int]) -> dict[str, int]:
     return counts
 
 
-def _cost(name: str, manifest: dict[str, Any]) -> StageCost:
-    # An interrupted stage knows the time of its last part only.
-    name = f"{name} (last part)" if manifest["resumed"] else name
+def _cost(folder: Path, manifest: dict[str, Any]) -> StageCost:
+    # A stage that kept no books while it worked knows the time of its last part only.
+    partly = manifest["resumed"] and not (folder / COST).is_file()
+    name = f"{folder.name} (last part)" if partly else folder.name
     return StageCost(name, manifest["wall_seconds"], manifest.get("tokens"), manifest.get("peak_memory_mb"))
 
 
