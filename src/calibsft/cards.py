@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from calibsft.artifacts import CARD, write_text
+from calibsft.progress import say
 from calibsft.recipe import Settings
 from calibsft.responses.formats import Format
 
@@ -22,6 +23,7 @@ NOT_MEASURED = "Not measured yet: `calibsft eval --model THIS --benchmarks … -
 COLUMNS = {
     "pass@1": "Pass@1 ↑", "auroc": "AUROC ↑", "brier": "Brier ↓", "ece": "ECE ↓", "effective_support": "Effective support",
 }  # fmt: skip
+LIMITED = re.compile(r", the first (\d+) questions of each benchmark$", re.ASCII | re.MULTILINE)
 SPLITS = {"id": "In distribution, mean", "ood": "Out of distribution, mean"}
 
 
@@ -72,25 +74,42 @@ yours (`calibsft score`) before you rely on it.
 """
 
 
-def add_calibration(model: str, confidence_format: str, scores: dict[str, Any], sampled: str) -> None:
+def add_calibration(
+    model: str, confidence_format: str, scores: dict[str, Any], sampled: str, limit: int | None = None
+) -> None:
     """Put the scores of an evaluation into the card of the checkpoint folder `model`.
 
-    A later evaluation in the same format replaces the table. Does nothing for a name on the Hub, or a checkpoint whose
-    card was not made here.
+    A later evaluation in the same format replaces the table, unless it asked fewer questions of each benchmark: a quick
+    look does not hide a whole evaluation. Does nothing for a name on the Hub, or a checkpoint whose card was not made here.
 
     Parameters
     ----------
     sampled : how the responses were sampled, in a few words.
+    limit : how many questions of each benchmark were asked at most; None for all.
     """
     card = Path(model) / CARD
     if not card.is_file():
         return
     with _alone(card.parent):
         text = card.read_text(encoding="utf-8")
-        if TABLES in text:
-            write_text(
-                card, _with_table(text, confidence_format, _section(confidence_format, scores, sampled))
-            )
+        if TABLES not in text:
+            return
+        if _asked_more(text, confidence_format, limit):
+            say(f"{card}: keeps the table of an evaluation on more questions of each benchmark than {limit}")
+            return
+        part = f", the first {limit} questions of each benchmark" if limit else ""
+        section = _section(confidence_format, scores, sampled + part)
+        write_text(card, _with_table(text, confidence_format, section))
+
+
+def _asked_more(text: str, name: str, limit: int | None) -> bool:
+    """Whether the card's table of format `name` is of more questions of each benchmark than `limit`."""
+    start, end = _marks(name)
+    if limit is None or start not in text:
+        return False
+    table = text.partition(start)[2].partition(end)[0]
+    asked = LIMITED.search(table)
+    return asked is None or int(asked[1]) > limit
 
 
 def _with_table(text: str, name: str, section: str) -> str:

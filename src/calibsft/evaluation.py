@@ -61,7 +61,8 @@ def evaluate_model(
     facts = evaluate_with(collector, settings, folder, label, benchmarks, loaded)
     if len(estimators) > 1:
         _compare_estimators(estimators, evaluated)
-    add_calibration(model_name, confidence_format.name, read_metrics(folder), _sampled(settings))
+    scores, name = read_metrics(folder), confidence_format.name
+    add_calibration(model_name, name, scores, _sampled(settings), settings.limit)
     return {"model": model_name, **facts}
 
 
@@ -70,8 +71,7 @@ def _sampled(settings: EvalSettings) -> str:
     samples = (
         f"{settings.samples} responses" if settings.samples else "each benchmark's own number of responses"
     )
-    part = f", the first {settings.limit} questions of each benchmark" if settings.limit else ""
-    return f"{samples} a question at temperature {settings.temperature:g}{part}"
+    return f"{samples} a question at temperature {settings.temperature:g}"
 
 
 class Benchmarks:

@@ -54,6 +54,28 @@ def test_a_later_evaluation_replaces_the_table_of_its_format_and_leaves_the_othe
     assert text.startswith(before.split("## Calibration")[0]) and text.endswith(before.split("## Use")[1])
 
 
+def test_a_quick_evaluation_does_not_replace_the_table_of_a_fuller_one(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def table_after(confidence: float, limit: int | None) -> str:
+        add_calibration(str(folder), "probability", scores(confidence), "sampled", limit)
+        return (folder / CARD).read_text()
+
+    quick = table_after(0.75, 20)
+    assert "sampled, the first 20 questions of each benchmark\n" in quick
+    assert table_after(0.9, 5) == quick and "keeps the table" in capsys.readouterr().err
+    again = table_after(0.9, 20)
+    assert again != quick, "a later one of the same size does"
+    whole = table_after(0.6, None)
+    assert "the first" not in whole and whole.count("| aime |") == 1
+    assert table_after(0.9, 400) == whole
+    told = capsys.readouterr().err
+    assert "README.md: keeps the table of an evaluation on more questions of each benchmark than 400" in told
+    assert table_after(0.9, None) != whole
+    add_calibration(str(folder), "integer", scores(0.9), "sampled", 5)
+    assert (folder / CARD).read_text().count("| aime |") == 2, "another format has a table of its own"
+
+
 def test_other_peoples_cards_and_hub_names_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / CARD).write_text("# My model\n")
     add_calibration(str(tmp_path), "probability", scores(0.75), "sampled")
