@@ -39,6 +39,8 @@ class StageFolder:
         Content hashes of what it reads, by name.
     reads
         Files and folders of other stages that it reads.
+    outdated
+        What of a finished stage's manifest this program would do differently, as part of a sentence.
     """
 
     path: Path
@@ -46,6 +48,7 @@ class StageFolder:
     settings: dict[str, Any]
     inputs: dict[str, str] = field(default_factory=dict)
     reads: tuple[Path, ...] = ()
+    outdated: Callable[[dict[str, Any]], str | None] = lambda manifest: None
     _stopwatch: Stopwatch = field(init=False, repr=False)  # since `begin`
     _resumed: bool = False
 
@@ -98,7 +101,8 @@ class StageFolder:
         old = read_record(self.path)
         if old is None or not self._has_work():
             return None
-        return changed(old, self.settings, old["inputs"] if settings_only else self.inputs)
+        found = changed(old, self.settings, old["inputs"] if settings_only else self.inputs)
+        return found or (self.outdated(self.manifest()) if self.complete else None)
 
     def _has_work(self) -> bool:
         """Whether there is more than the settings, the cost, what a kill while writing them left, hidden and empty files."""

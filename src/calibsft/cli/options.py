@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibsft.artifacts import StageFolder
+from calibsft.graded import older_grader
 from calibsft.progress import require_one_process
 from calibsft.text import printable
 
@@ -154,7 +155,7 @@ def perform(
     if name not in SHARED_STAGES:
         require_one_process(name)
     paths = tuple(Path(path) for path in reads if path is not None)
-    StageFolder(out, name, settings, inputs, paths).perform(work, fresh, hash_check)
+    StageFolder(out, name, settings, inputs, paths, older_grader).perform(work, fresh, hash_check)
 
 
 def judge_settings(model: str | None, url: str | None) -> "JudgeSettings":

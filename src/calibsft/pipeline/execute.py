@@ -24,6 +24,7 @@ from calibsft.artifacts import (
     write_text,
 )
 from calibsft.errors import InputError
+from calibsft.graded import older_grader
 from calibsft.pipeline.plan import Stage, plan
 from calibsft.pipeline.stages import Run
 from calibsft.progress import require_one_process, warn
@@ -102,7 +103,7 @@ def folder(recipe: Recipe, root: Path, stage: Stage) -> StageFolder:
     if "model" in stage.settings and recipe.model != PLAYGROUND:
         inputs |= model_inputs(recipe.model)
     reads = (*(root / name for name in stage.needs), *([Path(recipe.model)] if "model" in inputs else []))
-    return StageFolder(root / stage.name, stage.name, stage.settings, inputs, reads)
+    return StageFolder(root / stage.name, stage.name, stage.settings, inputs, reads, older_grader)
 
 
 def _side_by_side(recipe: Recipe, root: Path, waiting: list[Stage], fresh: bool, hash_check: bool) -> None:

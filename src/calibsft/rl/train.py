@@ -19,6 +19,7 @@ from trl import GRPOConfig
 
 from calibsft.artifacts import JOURNAL
 from calibsft.errors import InputError
+from calibsft.graded import REWARD_GRADERS
 from calibsft.models import context_length, load_model, load_tokenizer, pick_device, require_one_gpu
 from calibsft.progress import FIRST_PROCESS, Progress, warn
 from calibsft.recipe import EvalSettings, RlSettings
@@ -40,6 +41,7 @@ from calibsft.training.adapters import with_adapters
 from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint, save_model
 from calibsft.training.journal import Journal
 from calibsft.verify.pool import VerifierPool, available_processors
+from calibsft.verify.verifier import grader_name
 
 WAIT_SECONDS = 7 * 24 * 3600
 MOSTLY_MALFORMED = 0.5
@@ -103,6 +105,7 @@ def train_policy(
         "generated_batches": max(gather_object([trainer.sampler.batches])),
         "questions": len(asked),
         "tokens": sum(gather_object([policy.tokens])),
+        REWARD_GRADERS: sorted({grader_name(question.kind) for question in asked}),
         "device": str(trainer.args.device),
     }
 

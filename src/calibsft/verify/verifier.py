@@ -8,10 +8,14 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
+from calibsft.errors import InputError
 from calibsft.schema import Grade
 from calibsft.verify.grader import GradeItem
 from calibsft.verify.judge import JUDGE, Judge
+from calibsft.verify.judge.prompt import VERSION as JUDGE_VERSION
 from calibsft.verify.pool import VerifierPool, find_grader
+
+WITHOUT_MODEL = " (alias match, no judge model)"
 
 
 class Verifier:
@@ -52,11 +56,28 @@ class Verifier:
 
     def name_of(self, kind: str) -> str:
         """What grades the items of `kind`, with its version."""
-        if kind == JUDGE.name and self._judge:
-            return self._judge.name
-        grader = find_grader(kind)
-        without_model = " (alias match, no judge model)" if kind == JUDGE.name else ""
-        return f"{grader.name}-{grader.version}{without_model}"
+        return self._judge.name if kind == JUDGE.name and self._judge else grader_name(kind)
+
+
+def grader_name(kind: str) -> str:
+    """What grades the items of `kind` where no judge model is configured, with its version."""
+    grader = find_grader(kind)
+    return f"{grader.name}-{grader.version}{WITHOUT_MODEL if kind == JUDGE.name else ''}"
+
+
+def changed_grader(name: str) -> str | None:
+    """What graded under `name` and what it is in this program, where its version differs; None where it does not.
+
+    A judge's model is not looked at: that is a setting.
+    """
+    graded_by = name.split(" ")[0]
+    kind = graded_by.rpartition("-")[0]
+    by_model = kind == JUDGE.name and not name.endswith(WITHOUT_MODEL)
+    try:
+        here = f"{kind}-{JUDGE_VERSION if by_model else find_grader(kind).version}"
+    except InputError:
+        return f"{graded_by}, which this program does not have"
+    return None if graded_by == here else f"{graded_by} and this program has {here}"
 
 
 def _counting(on_progress: Callable[[int], None] | None, before: int) -> Callable[[int, int], None] | None:

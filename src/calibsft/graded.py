@@ -1,0 +1,26 @@
+"""Whether a finished stage was graded as this program grades.
+
+Its manifest names the graders with their versions: under `verifier` those of answers that the stage keeps, under
+`reward_graders` those of rewards. Does not grade, and loads no grader for a stage without one.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+VERIFIER, REWARD_GRADERS = "verifier", "reward_graders"
+
+
+def older_grader(manifest: Mapping[str, Any]) -> str | None:
+    """Which grader of a finished stage has another version than this program's, as part of a sentence; None if none."""
+    answers, rewards = (manifest.get(key, ()) for key in (VERIFIER, REWARD_GRADERS))
+    if not answers and not rewards:
+        return None
+    from calibsft.verify.verifier import changed_grader
+
+    for name in answers:
+        if change := changed_grader(name):
+            return f"its answers were graded by {change} (without its manifest.json they are graded again as sampled)"
+    for name in rewards:
+        if change := changed_grader(name):
+            return f"its rewards were graded by {change}"
+    return None
