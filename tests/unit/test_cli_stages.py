@@ -10,6 +10,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from calibsft.verify.verifier import grader_name
+
 Command = Callable[..., tuple[int, str, str]]
 
 
@@ -103,6 +105,13 @@ def test_rl_takes_questions_and_success_rates_from_rollouts_and_verdicts(
     ]
     assert "C3RL" in Path("o/model/README.md").read_text()
     assert calibsft(*ROLLOUT, "--model", "o/model", "--out", "again", "-n", 2, *integer)[0] == 0
+    code, out, err = calibsft("report", "o")
+    assert (code, out) == (0, "report: report.html\n"), err
+    assert "Calibration during RL" in Path("report.html").read_text()
+    assert found["o"]["reward_graders"] == found["v"]["verifier"] == [grader_name("exact")]
+    Path("o/manifest.json").write_text(json.dumps(found["o"] | {"reward_graders": ["exact-0"]}))
+    code, _, err = calibsft(*command, "--verdicts", "v", "--out", "o")
+    assert code == 2 and "o: its rewards were graded by exact-0 and this program has exact-" in err
 
 
 def test_a_replaced_checkpoint_is_noticed(

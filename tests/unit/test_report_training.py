@@ -27,6 +27,7 @@ from calibsft.report.figures.smoothing import window
 from calibsft.report.figures.style import LIGHT, PAGE_INCHES, PANELS_PER_ROW, grid
 from calibsft.report.page import write_page
 from calibsft.report.runs import seeds_report, summarise
+from calibsft.report.sources import read_sources
 
 ORDER = (
     "sft",
@@ -451,6 +452,73 @@ def test_long_details_are_folded_and_the_headline_never_is(tmp_path: Path) -> No
     assert before.count("<table>") == 3 and "<details>" not in before
     few = write_page(SUMMARY, tmp_path / "report.html").read_text()
     assert re.findall(r"<summary>(.*?)</summary>", few) == ["Resolved recipe"]
+
+
+def alone(folder: Path, method: str = "RLCR", **files: str) -> Path:
+    """A folder as `calibsft rl` leaves it."""
+    stage_folder = StageFolder(folder, "rl", {"model": "org/start", "seed": 43, "rl": {"steps": 30}})
+    stage_folder.begin()
+    (folder / "metrics.jsonl").write_text(journal(training()))
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    stage_folder.finish(method=method, steps=30, tokens=1234)
+    return folder
+
+
+def test_a_folder_of_one_training_has_a_page_of_its_own(tmp_path: Path) -> None:
+    part = {"brier": 0.2, "auroc": 0.6, "ece": 0.1, "pass@1": 0.5}
+    evals = json.dumps({"step": 50, "splits": {"id": part}}) + "\n"
+    summary = read_sources([alone(tmp_path / "mine", **{"evals.jsonl": evals})])
+    (run,) = summary.training
+    assert (run.label, run.method, run.start, run.calibrated) == ("mine", "RLCR", "org/start", None)
+    assert summary.models == () and "steps: 30" in summary.recipe_yaml
+    page = write_report(summary, tmp_path / "page", ["svg"])
+    names = {path.stem for path in (page.parent / "figures").iterdir() if "dark" not in path.stem}
+    assert names == {"calibration-curves", "exploration-curves", "held-out-curves"}
+    text = (page.parent / "report.md").read_text()
+    rows = table_rows(text.split("## Details")[0])
+    assert [row[0] for row in rows] == ["Training", "mine, first 3 of 30 steps", "mine, last 3"]
+    wanted = training().steps["brier"][:3].mean()
+    assert rows[1][3] == f"{wanted:.3f}" and "1,234" in text.split("## Details")[1]
+    assert "Evaluate the trained model" in page.read_text() and "pooled ECE alone" not in page.read_text()
+
+
+def test_nothing_is_said_about_calibsft_where_it_is_not_known(tmp_path: Path) -> None:
+    summary = read_sources([alone(tmp_path / "mine")])
+    for name, panels in (("calibration-curves", 4), ("exploration-curves", 2)):
+        figure = drawn(name, training=summary.training)
+        assert len(visible(figure)) == panels and not any("CalibSFT" in text for text in legend(figure))
+
+
+def test_trainings_are_compared_with_each_other_and_shown_beside_evaluations(tmp_path: Path) -> None:
+    folders = [alone(tmp_path / "one"), alone(tmp_path / "two", "CoCA")]
+    both = read_sources(folders)
+    assert [(run.label, run.method) for run in both.training] == [("one", "RLCR"), ("two", "CoCA")]
+    assert [row[0] for row in table_rows(write_markdown(both, tmp_path)) if "last" in row[0]] == [
+        "one, last 3",
+        "two, last 3",
+    ]
+    evaluated(tmp_path, "after", "After")
+    beside = read_sources([folders[0], tmp_path / "after"])
+    assert [model.label for model in beside.models] == ["after"] and len(beside.training) == 1
+    together = summarise(tmp_path, ())
+    assert [run.label for run in together.training] == ["one", "two"] and len(together.models) == 1
+
+
+def write_markdown(summary: RunSummary, folder: Path) -> str:
+    return (write_report(summary, folder / "page", ["svg"]).parent / "report.md").read_text()
+
+
+def test_a_folder_of_one_fine_tuning_has_no_report(tmp_path: Path) -> None:
+    stage(tmp_path, "sft", {"seed": 0}, {}, {"metrics.jsonl": '{"step": 1, "loss": 2.0}\n'})
+    with pytest.raises(InputError, match="neither a training by RL nor an evaluation"):
+        read_sources([tmp_path / "sft"])
+
+
+def test_an_unfinished_training_is_refused(tmp_path: Path) -> None:
+    (alone(tmp_path / "mine") / "manifest.json").unlink()
+    with pytest.raises(InputError, match="not a finished stage"):
+        read_sources([tmp_path / "mine"])
 
 
 # Several seeds

@@ -84,6 +84,10 @@ FURTHER_COLUMNS = (
     Column("extreme_share", "Extreme", percent),
 )
 DISTINCT = Column("distinct_values", "Distinct values / question", one_decimal)
+# Of one training: its first and its last steps are no rivals, so that neither is marked as better.
+TRAINING_COLUMNS = tuple(
+    replace(column, better=None) for column in (PASS, AUROC, BRIER, DATASET_COLUMNS[3], DISTINCT)
+)
 SEED_COLUMNS = (PASS, AUROC, BRIER, *SPLIT_ECE, SUPPORT, DISTINCT)
 
 

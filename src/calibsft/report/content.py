@@ -33,6 +33,10 @@ RL_READING = (
     "An arrow is a training: CalibSFT→RLCR is the CalibSFT model trained further with RLCR. Compare first the"
     " rows of one method.",
 )
+TRAINING_READING = (
+    "Everything here is of the responses that a training was rewarded for, while it went on. Evaluate the trained model"
+    " (`calibsft eval`) before you judge it.",
+)
 MEASURES = (
     "Means over benchmarks except pooled ECE; below a figure its 95 % interval by drawing questions. A confidence that"
     " cannot be read counts as 0; Unreadable is the share of such responses, Malformed that of responses which do not"
@@ -48,6 +52,7 @@ class Content:
     title: str
     reading: tuple[str, ...]
     headline: list[Table]
+    measures: str
     comparisons: list[Table]
     figures: list[Shown]
     details: list[Table]
@@ -57,21 +62,24 @@ class Content:
 
 
 def build_content(summary: RunSummary, pictures: Sequence[str] = ("svg",)) -> Content:
-    """Turn a run's results into tables, figures and texts; refuses a run without an evaluated model.
+    """Turn a run's results into tables, figures and texts; refuses a run without an evaluated or trained model.
 
     Parameters
     ----------
     pictures : the kinds in which figures are drawn; the page needs SVG.
     """
-    if not summary.models:
+    if not summary.models and not summary.training:
         raise InputError(f"run '{summary.name}' has no evaluated model; run `calibsft eval` first")
     labels = [model.label for model in summary.models]
     scores = [_scores(model) for model in summary.models]
     compared = [*difference_tables(summary.models, tables.shown_splits(scores)), prior_table(summary.models)]
     return Content(
         title=printable(summary.name),
-        reading=(*READING, *(RL_READING if summary.training else ())),
-        headline=tables.headline_tables(labels, scores),
+        reading=_reading(summary),
+        headline=tables.headline_tables(labels, scores)
+        if scores
+        else [tables.training_table(summary.training)],
+        measures=MEASURES if scores else "",
         comparisons=[table for table in compared if table is not None],
         figures=show_all(summary, pictures),
         details=_details(summary, labels, scores),
@@ -81,18 +89,31 @@ def build_content(summary: RunSummary, pictures: Sequence[str] = ("svg",)) -> Co
     )
 
 
+def _reading(summary: RunSummary) -> tuple[str, ...]:
+    if not summary.models:
+        return TRAINING_READING
+    return (*READING, *(RL_READING if summary.training else ()))
+
+
 def _scores(model: ModelResult) -> Scores:
     """Scores with intervals for what is compared; rows without question ids have none."""
     return score_table(model.rows, "question_id" in model.rows.columns, COMPARED)
 
 
 def _details(summary: RunSummary, labels: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
+    evaluated = (
+        [
+            *tables.further_tables(labels, scores),
+            tables.benchmark_table(labels, scores, _split_of(summary)),
+            estimator_table(summary.models),
+            tables.excluded_table(labels, scores),
+            tables.reasons_table(summary.models),
+        ]
+        if scores
+        else []
+    )
     found = [
-        *tables.further_tables(labels, scores),
-        tables.benchmark_table(labels, scores, _split_of(summary)),
-        estimator_table(summary.models),
-        tables.excluded_table(labels, scores),
-        tables.reasons_table(summary.models),
+        *evaluated,
         tables.filter_table(summary.training_sets),
         tables.cost_table(summary.costs),
     ]

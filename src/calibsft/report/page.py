@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from calibsft import __version__
 from calibsft.artifacts import write_bytes, write_text
-from calibsft.report.content import LEAD, MEASURES, Content, build_content
+from calibsft.report.content import LEAD, Content, build_content
 from calibsft.report.figures import KINDS
 from calibsft.report.markup import markdown_code, markdown_table, markdown_text
 from calibsft.report.summary import RunSummary
@@ -70,7 +70,6 @@ def _html(content: Content) -> str:
     return environment.get_template("report.html.j2").render(
         content=content,
         lead=LEAD,
-        measures=MEASURES,
         fold_rows=FOLD_ROWS,
         prose_from=PROSE_FROM,
         version=__version__,
@@ -106,7 +105,7 @@ def _markdown(content: Content) -> str:
         LEAD,
         "\n".join(f"- {sentence}" for sentence in content.reading),
         *(markdown_table(table) for table in content.headline),
-        markdown_text(MEASURES),
+        *([markdown_text(content.measures)] if content.measures else []),
         *(markdown_table(table) for table in content.comparisons),
         *images,
         "## Details",

@@ -55,8 +55,8 @@ def summarise(root: Path, stage_order: Sequence[str], responses: int = 0) -> Run
     responses : about how many responses can be read on the page.
     """
     manifests = _finished(root, stage_order)
-    evaluated = _evaluated(root, manifests)
     training = _training(root, manifests)
+    evaluated = _evaluated(root, manifests, required=not training)
     measured = [name for name in manifests if (root / name / GRADIENT).is_file()]
     return RunSummary(
         name=root.resolve().name,
@@ -78,10 +78,27 @@ def _finished(root: Path, stage_order: Sequence[str]) -> Manifests:
     return {name: read_manifest(root / name) for name in (*known, *sorted(found - set(known)))}
 
 
-def _evaluated(root: Path, stages: Iterable[str]) -> list[str]:
-    """The stages that evaluated a model; refuses a run without any."""
+def summarise_training(folder: Path, label: str) -> RunSummary:
+    """Everything a report shows of one training by RL, such as the folder that `calibsft rl` wrote."""
+    manifest = read_manifest(folder)
+    training = read_training(folder, manifest) if is_rl_stage(folder, manifest) else None
+    if training is None:
+        raise InputError(
+            f"{folder}: neither a training by RL nor an evaluation; give what calibsft rl, eval or run wrote"
+        )
+    return RunSummary(
+        name=label,
+        models=(),
+        recipe_yaml=_recipe(folder.parent, [folder.name]),
+        costs=(_cost(folder, manifest),),
+        training=(replace(training, label=label),),
+    )
+
+
+def _evaluated(root: Path, stages: Iterable[str], required: bool = True) -> list[str]:
+    """The stages that evaluated a model; refuses a run without any where one is required."""
     evaluated = [name for name in stages if (root / name / ROWS).is_file()]
-    if not evaluated:
+    if required and not evaluated:
         raise InputError(
             f"{root}: no finished evaluation there; give the folder of a run, for example runs/tiny-seed0"
         )

@@ -12,13 +12,13 @@ from typing import Any
 
 import polars as pl
 
-from calibsft.artifacts import read_manifest, shards
+from calibsft.artifacts import JOURNAL, read_manifest, shards
 from calibsft.errors import InputError, unknown_name
 from calibsft.metrics.files import EVERYTHING, FORM, read_scored
 from calibsft.metrics.selection import Where, parts
 from calibsft.pipeline import recorded_order
 from calibsft.report.responses import evaluated_responses, file_responses
-from calibsft.report.runs import read_evaluation, summarise
+from calibsft.report.runs import read_evaluation, summarise, summarise_training
 from calibsft.report.summary import ModelResult, Responses, RunSummary
 from calibsft.responses.parse import Reason
 from calibsft.tables import KEYS, QUESTION_KEYS, ROWS, read_table, require_columns, text_column
@@ -39,7 +39,8 @@ def read_sources(
 
     Parameters
     ----------
-    paths : run folders, files that `calibsft score` reads, folders of verdicts, and folders that `calibsft eval` wrote.
+    paths : run folders, files that `calibsft score` reads, folders of verdicts, and folders that `calibsft eval` or
+        `calibsft rl` wrote.
     malformed : what to do with confidences of a file that cannot be read: "error", "counted" or "drop"; None: "counted",
         with a warning.
     responses : about how many responses can be read on the page.
@@ -66,6 +67,8 @@ def _values(path: Path, where: Where, by: str | None) -> dict[str, Where]:
         raise InputError(
             f"{path}: a run has several models, which --by does not part; give one of its evaluations"
         )
+    if (where or by is not None) and (path / JOURNAL).is_file():
+        raise InputError(f"{path}: a training has no rows that --where or --by could choose; leave them out")
     return parts(path, where, by)
 
 
@@ -90,12 +93,14 @@ def only_benchmark(summary: RunSummary, name: str) -> RunSummary:
 
 def is_run(path: Path) -> bool:
     """Whether this is the folder of a run, rather than of one stage, or a file."""
-    return path.is_dir() and not shards(path) and not (path / ROWS).is_file()
+    return path.is_dir() and not shards(path) and not any((path / name).is_file() for name in (ROWS, JOURNAL))
 
 
 def _part(path: Path, label: str, malformed: str | None, responses: int, where: Where) -> RunSummary:
     if is_run(path):
         return _taken(path, replace(summarise(path, recorded_order(path), responses), name=label), where)
+    if (path / JOURNAL).is_file():
+        return summarise_training(path, label)
     if (path / ROWS).is_file():
         read_manifest(path)  # refuses one that is not finished
         said = evaluated_responses([(label, path)], responses)
@@ -183,7 +188,7 @@ def _together(found: Sequence[RunSummary]) -> RunSummary:
 def _against_the_first(found: Sequence[RunSummary]) -> list[RunSummary]:
     """Evaluations and files, which know nothing of their lineage, are compared with the first one given."""
     first, *others = found
-    if any(len(part.models) > 1 for part in found):
+    if any(len(part.models) != 1 for part in found):
         return list(found)
     compared = [replace(part.models[0], counterpart=first.models[0].label) for part in others]
     return [first, *(replace(part, models=(model,)) for part, model in zip(others, compared, strict=True))]

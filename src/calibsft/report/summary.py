@@ -80,7 +80,7 @@ class TrainingRun:
     Attributes
     ----------
     calibrated
-        Whether CalibSFT came before it.
+        Whether CalibSFT came before it; None where that is not known.
     steps
         One row per rollout step, measured on the responses sampled for training: step, pass@1, auroc (null
         where undefined), brier, ece, distinct_values and confidence_entropy (nats).
@@ -92,7 +92,7 @@ class TrainingRun:
     label: str
     method: str
     start: str
-    calibrated: bool
+    calibrated: bool | None
     steps: pl.DataFrame
     evals: pl.DataFrame | None = None
 

@@ -20,6 +20,7 @@ from calibsft.report.columns import (
     MISSING,
     SEED_COLUMNS,
     SPLIT_COLUMNS,
+    TRAINING_COLUMNS,
     Column,
     Metrics,
     duration,
@@ -28,7 +29,7 @@ from calibsft.report.columns import (
     whole,
 )
 from calibsft.report.markup import Cell, Table, markdown_table
-from calibsft.report.summary import ModelResult, SeedResult, StageCost, TrainingSet
+from calibsft.report.summary import ModelResult, SeedResult, StageCost, TrainingRun, TrainingSet
 from calibsft.responses.parse import Reason
 
 Score: TypeAlias = Mapping[str, Any]
@@ -119,6 +120,24 @@ def benchmark_table(labels: Sequence[str], scores: Sequence[Score], split_of: di
             rows.append((Cell(name), Cell(split.upper()), Cell(label), count, *cells))
     titles = ("Benchmark", "Split", "Model", "Responses", *(column.header for column in DATASET_COLUMNS))
     return Table("Per benchmark", titles, tuple(rows), labels=3, group=len(labels))
+
+
+def training_table(runs: Sequence[TrainingRun]) -> Table:
+    """How each training began and ended, on the responses that it sampled."""
+    spans = [(f"{run.label}, {name}", steps) for run in runs for name, steps in _ends(run.steps)]
+    means = [{column.key: steps[column.key].mean() for column in TRAINING_COLUMNS} for _, steps in spans]
+    return Table(
+        "Training by RL",
+        ("Training", *(column.title for column in TRAINING_COLUMNS)),
+        labelled([label for label, _ in spans], metric_rows(TRAINING_COLUMNS, means)),
+        note="Means over the first and the last tenth of the rollout steps.",
+    )
+
+
+def _ends(steps: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
+    """The first and the last tenth of the steps, by what a table calls them."""
+    tenth = max(1, len(steps) // 10)
+    return [(f"first {tenth} of {len(steps)} steps", steps[:tenth]), (f"last {tenth}", steps[-tenth:])]
 
 
 def excluded_table(labels: Sequence[str], scores: Sequence[Score]) -> Table | None:

@@ -9,18 +9,18 @@ from typing import Any
 
 import polars as pl
 
-from calibsft.artifacts import EVALS, GRADIENT, JOURNAL
+from calibsft.artifacts import EVALS, GRADIENT, JOURNAL, recorded_settings
 from calibsft.errors import InputError
 from calibsft.report.summary import GradientShare, TrainingRun
 
 SCORES = ("pass@1", "auroc", "brier", "ece")
 SAMPLED = ("distinct_values", "confidence_entropy")
-RL_KEYS = ("label", "method", "start", "calibrated")
+ALONE = "rl"  # what `calibsft rl` calls its stage, in a folder of any name
 
 
 def is_rl_stage(folder: Path, manifest: dict[str, Any]) -> bool:
     """Whether a finished stage trained by RL; a journal alone does not say so, since CalibSFT keeps one too."""
-    return manifest["stage"] == folder.name and all(key in manifest for key in RL_KEYS)
+    return manifest["stage"] in (folder.name, ALONE) and "method" in manifest
 
 
 def read_training(folder: Path, manifest: dict[str, Any]) -> TrainingRun | None:
@@ -34,8 +34,14 @@ def read_training(folder: Path, manifest: dict[str, Any]) -> TrainingRun | None:
         for split, metrics in row["splits"].items()
     ]
     evals = _frame(evaluated, {"step": pl.Int64, "split": pl.String}, SCORES) if evaluated else None
-    identity = {key: manifest[key] for key in RL_KEYS}
-    return TrainingRun(**identity, steps=steps, evals=evals)
+    return TrainingRun(
+        label=manifest.get("label", folder.name),
+        method=manifest["method"],
+        start=manifest.get("start") or recorded_settings(folder)["model"],
+        calibrated=manifest.get("calibrated"),
+        steps=steps,
+        evals=evals,
+    )
 
 
 def read_gradient(folder: Path, manifest: dict[str, Any]) -> GradientShare:

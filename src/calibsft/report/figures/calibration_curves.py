@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from calibsft.report.figures.panels import LOOKS
+from calibsft.report.figures.panels import look_of
 from calibsft.report.figures.plot import Plot
 from calibsft.report.figures.smoothing import SMOOTHING, method_curves, smoothed
 from calibsft.report.summary import RunSummary
@@ -14,9 +14,7 @@ def draw(summary: RunSummary) -> Figure | None:
     """Every step and its rolling mean; None for a run without RL."""
     if not summary.training:
         return None
-    return method_curves(
-        summary.training, CURVES, lambda ax, run, key: smoothed(ax, run, key, LOOKS[run.calibrated])
-    )
+    return method_curves(summary.training, CURVES, lambda ax, run, key: smoothed(ax, run, key, look_of(run)))
 
 
 CALIBRATION_CURVES = Plot(

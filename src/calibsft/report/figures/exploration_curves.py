@@ -23,20 +23,24 @@ ENTROPY = Look("confidence-token entropy in nats (right axis)", PURPLE, "dashed"
 
 
 def draw(summary: RunSummary) -> Figure | None:
-    """Upper panels without CalibSFT, lower panels after it, all with the same two scales; None without RL."""
+    """Upper panels without CalibSFT, lower panels after it, all with the same two scales; None without RL.
+
+    One row of panels where of no training it is known whether CalibSFT came before it.
+    """
     if not summary.training:
         return None
     pairs = pairs_of(summary.training)
-    figure, columns = method_columns(len(pairs), ("values / question",) * len(LOOKS), 1.9, STEP)
+    tall = len(LOOKS) if any(run.calibrated is not None for run in summary.training) else 1
+    figure, columns = method_columns(len(pairs), ("values / question",) * tall, 1.9, STEP)
     left = [ax for panels in columns for ax in panels]
     right = [ax.twinx() for ax in left]
     for axes in (left, right):
         share_y(axes)
-    for ax, twin, run in zip(left, right, [run for pair in pairs for run in pair.both], strict=True):
+    for ax, twin, run in zip(left, right, [run for pair in pairs for run in pair.both[:tall]], strict=True):
         _panel(ax, twin, run)
     for axes in (left, right):
         axes[0].set_ylim(bottom=0)
-    _label_right(right, len(pairs))
+    _label_right(right, len(pairs), tall)
     shared_legend(figure, [*left, *right])
     return figure
 
@@ -52,11 +56,11 @@ def _panel(ax: Axes, twin: Axes, run: TrainingRun | None) -> None:
     ax.set_title(f"{short(run.label, TITLE_CHARACTERS)}\nmean {mean} values", loc="left", fontsize="medium")
 
 
-def _label_right(right: Sequence[Axes], columns: int) -> None:
+def _label_right(right: Sequence[Axes], columns: int, tall: int) -> None:
     """Numbers and label of the right axis in the last column of each row of panels."""
     wide = columns_side_by_side(columns)
     for place, ax in enumerate(right):
-        column = place // len(LOOKS)
+        column = place // tall
         outermost = column % wide == wide - 1 or column == columns - 1
         ax.tick_params(labelright=outermost)
         ax.set_ylabel("entropy, nats" if outermost else "")
@@ -66,8 +70,8 @@ EXPLORATION_CURVES = Plot(
     "exploration-curves",
     "How many confidence values RL tries",
     "Left axis: distinct confidence values among the responses to one question, mean over the questions of a rollout"
-    " step. Right axis: entropy of the confidence tokens. Upper row without CalibSFT, lower row after it; all panels"
-    f" on the same scales. Strong: {SMOOTHING}. RL can reward only what is sampled, but more values are not better for"
+    " step. Right axis: entropy of the confidence tokens. Upper row without CalibSFT, lower row after it, where that is"
+    f" known; all panels on the same scales. Strong: {SMOOTHING}. RL can reward only what is sampled, but more values are not better for"
     " that alone.",
     "a training by RL with its journal",
     draw,

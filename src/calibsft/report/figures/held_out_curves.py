@@ -4,7 +4,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from calibsft.report.figures.panels import LOOKS
+from calibsft.report.figures.panels import look_of
 from calibsft.report.figures.plot import Plot
 from calibsft.report.figures.smoothing import method_curves
 from calibsft.report.summary import RunSummary, TrainingRun
@@ -24,7 +24,7 @@ def _held_out(run: TrainingRun) -> pl.DataFrame:
 
 
 def _evaluations(ax: Axes, run: TrainingRun, key: str) -> None:
-    rows, look = _held_out(run), LOOKS[run.calibrated]
+    rows, look = _held_out(run), look_of(run)
     line = ax.plot(rows["step"], rows[key], color=look.color, linestyle=look.line, label=look.label)[0]
     line.set(marker=look.marker, markersize=4)
 

@@ -33,6 +33,8 @@ LOOKS = {
     False: Look("without CalibSFT", VERMILLION, "dashed", "^"),
     True: Look("after CalibSFT", BLUE, "solid", "o"),
 }
+# Of a training of which it is not known whether CalibSFT came before it.
+UNKNOWN = Look("the model in training", GREEN, "dashdot", "s")
 # Colour, line style and marker of models that have nothing to do with each other, such as files side by side.
 UNRELATED = (
     (BLUE, "solid", "o"),
@@ -70,6 +72,10 @@ def pairs_of(found: Sequence[Trained]) -> list[Pair[Trained]]:
         kinds = [[one for one in same if bool(one.calibrated) == kind] for kind in LOOKS]
         pairs += [Pair(method, (without, after)) for without, after in zip_longest(*kinds)]
     return pairs
+
+
+def look_of(run: TrainingRun) -> Look:
+    return UNKNOWN if run.calibrated is None else LOOKS[run.calibrated]
 
 
 @dataclass(frozen=True, slots=True)
