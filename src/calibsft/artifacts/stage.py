@@ -121,6 +121,7 @@ class StageFolder:
         fresh: bool,
         hash_check: bool = True,
         patience: float = 0.0,
+        again: bool = False,
     ) -> None:
         """Let `work` fill the folder, unless an earlier run has completed it.
 
@@ -134,6 +135,8 @@ class StageFolder:
             Refuse to read files of other stages that are not as their manifests say.
         patience
             Seconds to wait for another process that works in the folder, before it is refused.
+        again
+            Start over whatever is there.
         """
         if not FIRST_PROCESS:
             # The first process holds the lock, checks the folder and writes the manifest; the others share the work.
@@ -141,10 +144,10 @@ class StageFolder:
                 work(self.path)
             return
         self._check_own()
-        if not (fresh and self.difference()) and self._was_done():
+        if not again and not (fresh and self.difference()) and self._was_done():
             return
         with locked(self.path, patience):
-            if fresh and self.difference():
+            if again or (fresh and self.difference()):
                 self.discard()
             if not self._was_done():
                 for path in self.reads if hash_check else ():

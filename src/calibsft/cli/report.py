@@ -1,10 +1,11 @@
 """`calibsft report`: the page of finished runs, evaluations or files."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from calibsft.artifacts import SETTINGS, StageFolder
 from calibsft.cli.options import By, Conditions, Malformed
 from calibsft.errors import InputError
 from calibsft.text import printable
@@ -28,7 +29,7 @@ def report(
             "--out",
             "-o",
             help="report.html for the page alone, or a folder for page, Markdown and figures; default RUN/report for a"
-            " run, else report.html.",
+            " finished run, which stays as whole as it was; else report.html.",
         ),
     ] = None,
     responses: Annotated[
@@ -48,15 +49,41 @@ def report(
     every value of a column is compared with the first.
     """
     from calibsft.metrics.selection import Where
-    from calibsft.report.page import write_page, write_report
+    from calibsft.report.page import PAGE, write_page, write_report
     from calibsft.report.sources import is_run, read_sources
 
     for source in sources:
         if not source.exists():
             raise InputError(f"{source}: no such run folder or file; calibsft run makes one")
+    stage = _stage_to_update(sources, out, whole=not where and by is None)
     if out is None:
-        alone = len(sources) == 1 and is_run(sources[0])
-        out = sources[0] / "report" if alone else DEFAULT_PAGE
+        # The place of a report of an unfinished run is kept for its stage.
+        alone = len(sources) == 1 and is_run(sources[0]) and not (sources[0] / SETTINGS).is_file()
+        out = sources[0] / "report" if alone or stage else DEFAULT_PAGE
     summary = read_sources(sources, malformed, responses, Where.of(where or ()), by)
-    is_page = out.suffix.lower() in PAGE_ENDINGS and not out.is_dir()
-    print(printable(f"report: {(write_page if is_page else write_report)(summary, out)}"))
+
+    def work(folder: Path) -> dict[str, Any]:
+        write_report(summary, folder)
+        return {}
+
+    if stage is not None:
+        stage.perform(work, fresh=False, again=True)
+        page = out / PAGE
+    else:
+        is_page = out.suffix.lower() in PAGE_ENDINGS and not out.is_dir()
+        page = (write_page if is_page else write_report)(summary, out)
+    print(printable(f"report: {page}"))
+
+
+def _stage_to_update(sources: list[Path], out: Path | None, whole: bool) -> StageFolder | None:
+    """The report stage of a finished run, where that is what shall be written; refuses anything else in its place."""
+    from calibsft.pipeline import belongs_to_run, report_stage
+
+    stage = report_stage(sources[0]) if whole and len(sources) == 1 else None
+    if stage is not None and (out is None or out.resolve() == stage.path.resolve()):
+        return stage
+    if out is not None and belongs_to_run(out.resolve()):
+        raise InputError(
+            f"{out}: only the whole report of the finished run there belongs there; choose another --out"
+        )
+    return None

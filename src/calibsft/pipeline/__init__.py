@@ -7,5 +7,15 @@ has. Heavy libraries are imported when a stage runs, never before.
 
 from calibsft.pipeline.execute import run_pipeline
 from calibsft.pipeline.plan import Stage, plan, recorded_order, report_order, stage_names
+from calibsft.pipeline.report_stage import belongs_to_run, report_stage
 
-__all__ = ["Stage", "plan", "recorded_order", "report_order", "run_pipeline", "stage_names"]
+__all__ = [
+    "Stage",
+    "belongs_to_run",
+    "plan",
+    "recorded_order",
+    "report_order",
+    "report_stage",
+    "run_pipeline",
+    "stage_names",
+]
