@@ -1,9 +1,9 @@
 """What confidences are good for, model by model: certified coverage and deferral of all models of some runs, in one table.
 
-    python bench/decisions.py runs/tiny-rl-seed0 runs/tiny-rl-seed1 --strong runs/strong/eval-rlvr
+    python bench/decisions.py runs/tiny-rl-seeds0-1-2 --strong runs/strong/eval-rlvr
 
 Calibrates on one random response per question of half of the questions and counts on all responses to the others, by both
-procedures, ten random halves of every run: mean ± standard deviation over halves and runs. Coverage is the share of
+procedures, ten random halves of every training seed: mean ± standard deviation over halves and seeds. Coverage is the share of
 responses that are answered at a certified error rate; deferred is the share of questions that go to the strong model so that
 the accuracy lost is bounded. Only questions of one split are taken, since a guarantee is for questions like those of
 calibration.
@@ -32,7 +32,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("runs", type=Path, nargs="+", help="folders of runs that differ in their seed")
+    parser.add_argument(
+        "runs", type=Path, nargs="+", help="folders of runs; models of one title are taken together"
+    )
     parser.add_argument(
         "--strong", type=Path, required=True, help="a strong model's evaluation on the same questions"
     )
@@ -42,8 +44,9 @@ def main() -> None:
     given = parser.parse_args()
     models: dict[str, Columns] = defaultdict(lambda: defaultdict(list))
     for folder in (path for run in given.runs for path in evaluations(run)):
+        manifest = read_manifest(folder)
         for column, values in measured(folder, given).items():
-            models[read_manifest(folder)["label"]][column] += values
+            models[manifest.get("title", manifest["label"])][column] += values
     print_table(models)
 
 

@@ -281,6 +281,10 @@ class Recipe(Settings):
 
     name: str
     seed: int = 0
+    training_seeds: tuple[Annotated[int, Field(ge=0, lt=2**32)], ...] = Field(
+        (),
+        description="seeds of the trainings, one model each from the same data; default: the recipe's seed",
+    )
     format: str = "probability"
     model: str = PLAYGROUND
     device: str = "auto"
@@ -306,6 +310,12 @@ class Recipe(Settings):
             raise ValueError(
                 f"targets.samples {self.targets.samples} exceeds rollout.samples {self.rollout.samples}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _training_seeds_differ(self) -> Self:
+        if len(set(self.training_seeds)) < len(self.training_seeds):
+            raise ValueError("training_seeds names a seed twice")
         return self
 
     def rl_of(self, method: str) -> RlSettings:

@@ -229,6 +229,30 @@ def test_a_model_and_questions_of_ones_own(short_base: Path, tmp_path: Path) -> 
     assert "its input 'questions' has changed" in stderr
 
 
+def test_training_seeds_share_all_but_the_trainings(short_base: Path, tmp_path: Path) -> None:
+    out, changes = (
+        tmp_path / "run",
+        (f"model={short_base}", "eval.benchmarks=[cross]", "pipelines=[[calibsft]]"),
+    )
+    stdout, _ = run(out, *changes, "training_seeds=[0, 1]")
+    trained = {f"{stage}-seed{seed}" for stage in ("sft", "eval-calibsft") for seed in (0, 1)}
+    shared = {"rollout", "verify", "build", "eval-base"}
+    assert {path.parent.name for path in out.glob("*/manifest.json")} == trained | shared | {"report"}
+    assert "mean ± sd over 2 training seeds" in stdout and "± " in stdout
+    first, other = (load_file(out / f"sft-seed{seed}" / "model" / "model.safetensors") for seed in (0, 1))
+    assert any((first[name] != other[name]).any() for name in first)
+    for seed in (0, 1):
+        assert manifest(out, f"sft-seed{seed}")["inputs"]["build"] == manifest(out, "build")["content_hash"]
+    labels = {manifest(out, name)["label"] for name in trained if name.startswith("eval")}
+    assert labels == {"CalibSFT, seed 0", "CalibSFT, seed 1"}
+    # One more seed costs its own trainings alone; the report is of other models then.
+    _, stderr = run(out, *changes, "training_seeds=[0, 1, 2]", fresh=True)
+    assert set(skipped(stderr)) == trained | shared
+    assert set(re.findall(r"^(\S+): done in", stderr, re.MULTILINE)) == {
+        "sft-seed2", "eval-calibsft-seed2", "report",
+    }  # fmt: skip
+
+
 def test_golds_that_cannot_be_read_are_told(short_base: Path, tmp_path: Path) -> None:
     rows = [
         {"question_id": a, "question": f"{a}*11", "gold": r"\frac{", "kind": "math"} for a in range(10, 13)

@@ -348,14 +348,18 @@ def test_an_unknown_recipe(refused: Refused) -> None:
     assert refused("run", "tinny").startswith("no recipe is called 'tinny'; did you mean 'tiny'?")
 
 
-def test_seeds_and_out_do_not_go_together(refused: Refused) -> None:
-    assert "leave one of them out" in refused("run", "tiny", "--seeds", "0,1", "--out", "o")
-
-
-def test_seeds_that_are_no_numbers(refused: Refused) -> None:
-    assert "seed = 'x': input should be a valid integer" in refused(
-        "run", "tiny", "--seeds", "0,x", "--dry-run"
-    )
+@pytest.mark.parametrize(
+    "seeds, said",
+    [
+        ("0,x", "training_seeds.1 = 'x': input should be a valid integer"),
+        ("0,-1", "training_seeds.1 = -1: input should be greater than or equal to 0"),
+        ("1,0,1", "training_seeds names a seed twice"),
+        ("4294967296", "training_seeds.0 = 4294967296: input should be less than"),
+        ("0]", "not a valid value"),
+    ],
+)
+def test_seeds_that_are_none(refused: Refused, seeds: str, said: str) -> None:
+    assert said in refused("run", "tiny", "--seeds", seeds, "--dry-run")
 
 
 def test_a_dry_run_prints_a_recipe_that_loads_to_the_same_and_makes_nothing(calibsft: Calibsft) -> None:

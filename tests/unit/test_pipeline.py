@@ -262,6 +262,78 @@ def test_a_report_shows_the_models_that_rl_starts_from_before_those_that_it_made
     assert recorded_order(tmp_path) == order
 
 
+# Several training seeds.
+
+SEEDS = "training_seeds=[0, 7]"
+
+
+def seeds_of(found: dict[str, Stage]) -> dict[str, int]:
+    return {name: stage.settings["seed"] for name, stage in found.items() if "seed" in stage.settings}
+
+
+def test_training_seeds_repeat_the_trainings_and_what_depends_on_them_alone() -> None:
+    found = planned(SEEDS)
+    shared = {"base", "eval-base", "rollout", "verify", "build", "prior-base", "report"}
+    trained = {
+        "sft",
+        "eval-calibsft",
+        "rlcr",
+        "eval-rlcr",
+        "prior-calibsft",
+        "calibsft-rlcr",
+        "eval-calibsft-rlcr",
+    }
+    assert shared | trained == set(TINY)
+    assert set(found) == shared | {f"{name}-seed{seed}" for name in trained for seed in (0, 7)}
+    for seed in (0, 7):
+        assert set(found[f"sft-seed{seed}"].needs) == {"base", "build"}
+        assert set(found[f"rlcr-seed{seed}"].needs) == {"base", "rollout", "verify"}
+        assert set(found[f"calibsft-rlcr-seed{seed}"].needs) == {f"sft-seed{seed}", "rollout", "verify"}
+        assert found[f"eval-calibsft-seed{seed}"].needs == (f"sft-seed{seed}",)
+    # Only trainings have the training seed: what is sampled and evaluated keeps the recipe's.
+    assert {name for name, seed in seeds_of(found).items() if seed == 7} == {
+        "sft-seed7", "rlcr-seed7", "calibsft-rlcr-seed7",
+    }  # fmt: skip
+    run = Run(load_recipe("tiny", [SEEDS]), Path("run"))
+    assert run.model(Chain(("calibsft",), seed=7)) == "run/sft-seed7/model"
+    assert run.model(Chain(("calibsft", "rlcr"), seed=7).parent) == "run/sft-seed7/model"
+    assert run.model(Chain(("rlcr",), seed=7).parent) == "run/base/model"
+
+
+def test_rollouts_of_a_trained_model_are_those_of_its_seed() -> None:
+    found = planned(SEEDS, "pipelines=[[rlvr, calibsft, redoubt]]", NO_PRIOR)
+    assert set(found["rlvr-sft-seed7"].needs) == {"rlvr-seed7", "rlvr-build-seed7"}
+    assert found["rlvr-rollout-seed7"].needs == ("rlvr-seed7",)
+    assert set(found["rlvr-calibsft-redoubt-seed7"].needs) == {"rlvr-sft-seed7", "rollout", "verify"}
+    assert seeds_of(found)["rlvr-rollout-seed7"] == seeds_of(found)["rlvr-build-seed7"] == 0
+
+
+def test_another_format_and_a_seed_are_both_in_the_name() -> None:
+    found = planned(SEEDS, "pipelines=[[calibsft, c3rl]]", NO_PRIOR)
+    assert {"sft-integer-seed0", "calibsft-c3rl-integer-seed7", "eval-calibsft-c3rl-integer-seed7"} <= set(
+        found
+    )
+    assert Chain(("calibsft", "c3rl"), "integer", 7).label == "CalibSFT→C3RL (integer), seed 7"
+    assert Chain((), "integer", 7).label == "Base (integer)"
+
+
+def test_one_training_seed_keeps_the_names_and_sets_the_trainings_alone() -> None:
+    found = planned("training_seeds=[7]")
+    assert list(found) == TINY
+    assert {name for name, seed in seeds_of(found).items() if seed == 7} == {"sft", "rlcr", "calibsft-rlcr"}
+    assert {
+        stage.settings["seed"] for name, stage in planned("seed=3").items() if name in seeds_of(found)
+    } == {3}
+
+
+def test_models_of_all_seeds_stand_side_by_side_in_a_report() -> None:
+    order = report_order(load_recipe("tiny", [SEEDS]))
+    assert order[-7:] == [
+        "eval-base", "eval-calibsft-seed0", "eval-calibsft-seed7", "eval-rlcr-seed0", "eval-rlcr-seed7",
+        "eval-calibsft-rlcr-seed0", "eval-calibsft-rlcr-seed7",
+    ]  # fmt: skip
+
+
 # Fake stages, side by side.
 
 PATIENCE = 60.0

@@ -119,7 +119,7 @@ def test_a_value_may_hold_an_equals_sign() -> None:
     [
         ("rollout.sample=8", "unknown key 'rollout.sample'; did you mean 'rollout.samples'?"),
         ("sft.lora.rnk=8", "unknown key 'sft.lora.rnk'; did you mean 'sft.lora.rank'?"),
-        ("zzz=8", "unknown key 'zzz'; known: name, seed, format"),
+        ("zzz=8", "unknown key 'zzz'; known: name, seed, training_seeds, format"),
         (
             "rollout.samples=0",
             "rollout.samples = 0: input should be greater than or equal to 1; correct that key",

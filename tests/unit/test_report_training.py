@@ -26,7 +26,7 @@ from calibsft.report.figures.panels import pairs_of
 from calibsft.report.figures.smoothing import window
 from calibsft.report.figures.style import LIGHT, PAGE_INCHES, PANELS_PER_ROW, grid
 from calibsft.report.page import write_page
-from calibsft.report.runs import seeds_report, summarise
+from calibsft.report.runs import headline, summarise
 from calibsft.report.sources import read_sources
 
 ORDER = (
@@ -527,49 +527,119 @@ def test_an_unfinished_training_is_refused(tmp_path: Path) -> None:
 def table_rows(markdown: str) -> list[list[str]]:
     """The cells of every table row, header rows included."""
     found = [line.strip("|").split("|") for line in markdown.splitlines() if line.startswith("| ")]
-    return [[cell.strip(" *") for cell in row] for row in found if not row[0].startswith(" ---")]
+    return [[cell.replace("*", "").strip() for cell in row] for row in found if not row[0].startswith(" ---")]
 
 
-def test_seeds_are_compared_in_the_order_of_the_stages_with_the_values_sampled_in_rl(tmp_path: Path) -> None:
+def seeded_folder(root: Path, seeds: dict[str, tuple[int, ...]]) -> Path:
+    """A run whose trained models are there for several seeds each, as a recipe with training seeds leaves them."""
+    evaluated(root, "eval-base", "Base", 0, [])
+    for title, trained_with in seeds.items():
+        for seed in trained_with:
+            steps, label = STEPS[title], f"{title}, seed {seed}"
+            facts = {"label": label, "title": title, "steps": steps, "training_seed": seed}
+            name = f"eval-{'-'.join(steps)}-seed{seed}"
+            stage(root, name, {"seed": 0, "format": "probability"}, facts, {})
+            rows = answers(0.01 * len(title) + 0.01 * seed**2)
+            write_parquet(root / name / "rows.parquet", rows)
+            write_json(root / name / "metrics.json", score_table(rows))
+            if "rlcr" in steps:
+                run = replace(training(calibrated="calibsft" in steps, distinct=3.0 + seed), label=label)
+                trained(root, f"{'-'.join(steps)}-seed{seed}", run)
+                manifest = root / f"{'-'.join(steps)}-seed{seed}" / "manifest.json"
+                manifest.write_text(
+                    json.dumps(json.loads(manifest.read_text()) | {"title": title, "training_seed": seed})
+                )
+    return root
+
+
+EVERY = {"CalibSFT": (0, 1, 3), "Base→RLCR": (0, 1, 3), "CalibSFT→RLCR": (0, 1, 3)}
+
+
+def seeded_order(seeds: dict[str, tuple[int, ...]]) -> list[str]:
+    return ["eval-base", *(f"eval-{'-'.join(STEPS[t])}-seed{s}" for t, found in seeds.items() for s in found)]
+
+
+def test_one_seed_is_one_table_in_the_order_of_the_stages(tmp_path: Path) -> None:
     order = ("eval-rlcr-calibsft", "eval-base", "eval-calibsft", "eval-rlcr-base")
-    header, *rows = table_rows(seeds_report([run_folder(tmp_path, seed=7)], order).split("**Out")[0])
+    text = headline(run_folder(tmp_path, seed=7), order)
+    assert re.findall(r"\*\*([IO].*)\*\*\n", text) == [
+        "In distribution, 1 seed",
+        "Out of distribution, 1 seed",
+    ]
+    header, *rows = table_rows(text.split("**Out")[0])
     assert header == [
         "Seed", "Model", "Pass@1 ↑", "AUROC ↑", "Brier ↓", "ECE, mean ↓", "ECE, pooled ↓", "Effective support",
         "Distinct values / question",
     ]  # fmt: skip
     assert [row[:2] for row in rows] == [["7", LABELS[name]] for name in order]
-    assert [row[-1] for row in rows] == ["13.0", "–", "–", "10.0"]
+    assert [row[-1] for row in rows] == ["13.0", "–", "–", "10.0"] and "±" not in text
 
 
-def test_means_over_seeds_include_the_distinct_values(tmp_path: Path) -> None:
-    folders = [run_folder(tmp_path / str(seed), seed) for seed in (0, 2)]
-    rows = table_rows(seeds_report(folders, ORDER).split("**Out")[0])
-    assert [row[0] for row in rows] == ["Seed", *["0"] * 4, *["2"] * 4, *["mean"] * 4]
-    assert [row[-1] for row in rows[-4:]] == ["–", "–", "4.0", "7.0"]
-
-
-def test_with_many_models_the_means_come_first_and_the_seeds_after_them(tmp_path: Path) -> None:
-    folders = [run_folder(tmp_path / str(seed), seed) for seed in (0, 1, 2)]
-    for seed, folder in enumerate(folders[:2]):
-        evaluated(folder, "eval-coca-base", "Base→CoCA", seed)
-    text = seeds_report(folders, ORDER)
+def test_several_seeds_are_mean_and_sd_first_and_then_each(tmp_path: Path) -> None:
+    root = seeded_folder(tmp_path, EVERY)
+    text = headline(root, seeded_order(EVERY))
     assert re.findall(r"\*\*([IO].*)\*\*\n", text) == [
-        "In distribution, mean over 3 seeds", "In distribution, each seed",
-        "Out of distribution, mean over 3 seeds", "Out of distribution, each seed",
+        "In distribution, mean ± sd over 3 training seeds", "In distribution, each seed",
+        "Out of distribution, mean ± sd over 3 training seeds", "Out of distribution, each seed",
     ]  # fmt: skip
-    rows = table_rows(text)
-    labels = [*LABELS.values(), "Base→CoCA"]
-    assert [row[0] for row in rows[:6]] == ["Model", *labels]
-    assert [row[:2] for row in rows[6:12]] == [["Seed", "Model"], *(["0", label] for label in labels)]
-    assert text.count("Seeds in the mean: Base→CoCA: 2 of 3.") == 2
+    rows = table_rows(text.split("**Out")[0])
+    assert [row[0] for row in rows[:5]] == ["Model", "Base", *EVERY]
+    assert [row[:2] for row in rows[5:]] == [
+        ["Seed", "Model"], ["–", "Base"], *([str(seed), title] for seed in (0, 1, 3) for title in EVERY),
+    ]  # fmt: skip
+
+
+def test_the_sd_is_that_of_a_sample_and_of_two_seeds_or_more(tmp_path: Path) -> None:
+    root = seeded_folder(tmp_path, EVERY)
+    rows = table_rows(headline(root, seeded_order(EVERY)).split("**Out")[0])
+    brier = rows[0].index("Brier ↓")
+    cells = {row[0]: row for row in rows[1:5]}
+    found = [
+        json.loads((root / f"eval-calibsft-seed{seed}" / "metrics.json").read_text())["splits"]["id"]["brier"]
+        for seed in (0, 1, 3)
+    ]
+    mean = sum(found) / 3
+    sd = (sum((value - mean) ** 2 for value in found) / 2) ** 0.5
+    assert sd > 0.001 and cells["CalibSFT"][brier] == f"{mean:.3f} ± {sd:.3f}"
+    assert "±" not in "".join(cells["Base"])
+    distinct = 4 / 3 + training(distinct=3.0).distinct_values  # seeds 0, 1 and 3 have so many more
+    assert cells["Base→RLCR"][-1] == f"{distinct:.1f} ± 1.5" and cells["CalibSFT"][-1] == "–"
+
+
+def test_a_mean_over_fewer_seeds_is_told(tmp_path: Path) -> None:
+    seeds = EVERY | {"CalibSFT→RLCR": (0, 3), "Base→RLCR": (1,)}
+    text = headline(seeded_folder(tmp_path, seeds), seeded_order(seeds))
+    assert text.count("Seeds in the mean: Base→RLCR: 1 of 3, CalibSFT→RLCR: 2 of 3.") == 2
+    (single,) = [row for row in table_rows(text.split("each seed")[0]) if row[0] == "Base→RLCR"]
+    assert "±" not in "".join(single)
+
+
+def test_the_page_shows_models_over_seeds_and_each_with_its_pair(tmp_path: Path) -> None:
+    root = seeded_folder(tmp_path, EVERY)
+    summary = summarise(root, seeded_order(EVERY))
+    by_label = {model.label: model for model in summary.models}
+    assert by_label["CalibSFT→RLCR, seed 3"].counterpart == "Base→RLCR, seed 3"
+    assert by_label["CalibSFT, seed 3"].counterpart == "Base" and by_label["Base"].seed is None
+    assert [pair.title for pair in pairs_of(summary.training)] == [
+        "RLCR, seed 0",
+        "RLCR, seed 1",
+        "RLCR, seed 3",
+    ]
+    assert all(len(pair.present) == 2 for pair in pairs_of(summary.training))
+    page = write_report(summary, tmp_path / "page", ["svg"])
+    text = (page.parent / "report.md").read_text()
+    assert "In distribution, mean ± sd over 3 training seeds" in text and "Base→RLCR, seed 1" in text
+    assert "standard deviation over training seeds" in page.read_text()
+    rows = [row for row in table_rows(text) if row[0] == "CalibSFT"]
+    assert len(rows) == 2 and all("±" in row[1] + row[3] for row in rows), "one for each split"
 
 
 def test_seeds_without_rl_have_no_column_for_it(tmp_path: Path) -> None:
     evaluated(tmp_path, "eval-base", "Base", seed=3)
-    text = seeds_report([tmp_path], ORDER)
+    text = headline(tmp_path, ORDER)
     assert "Distinct" not in text and table_rows(text)[1][:2] == ["3", "Base"]
 
 
 def test_a_folder_without_an_evaluation_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no finished evaluation there"):
-        seeds_report([tmp_path], ORDER)
+        headline(tmp_path, ORDER)

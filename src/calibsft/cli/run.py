@@ -1,24 +1,32 @@
 """`calibsft run`: a whole recipe."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from calibsft.cli.options import Fresh, HashCheck, Set
-from calibsft.errors import InputError
 from calibsft.progress import say
+
+if TYPE_CHECKING:
+    from calibsft.recipe import Recipe
 
 
 def run(
     recipe: Annotated[
         str, typer.Argument(help="Name of a shipped recipe, or path of a .yaml file.")
     ] = "tiny",
-    out: Annotated[Path | None, typer.Option("--out", help="Run folder; default runs/NAME-seedSEED.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="Run folder; default runs/NAME-seedSEED, or runs/NAME-seeds0-1-2."),
+    ] = None,
     overrides: Set = None,
     seeds: Annotated[
         str | None,
-        typer.Option("--seeds", help="Run several seeds one after the other and compare, e.g. 0,1,2."),
+        typer.Option(
+            "--seeds",
+            help="Train everything with each of these seeds on the same data, e.g. 0,1,2: mean ± sd.",
+        ),
     ] = None,
     fresh: Fresh = False,
     hash_check: HashCheck = True,
@@ -32,34 +40,25 @@ def run(
     """
     from calibsft.recipe import load_recipe
 
-    if seeds is not None and out is not None:
-        raise InputError(
-            "--seeds makes one folder per seed and does not go with --out; leave one of them out"
-        )
-    chosen = (
-        [load_recipe(recipe, [*(overrides or []), f"seed={seed}"]) for seed in seeds.split(",")]
-        if seeds
-        else [load_recipe(recipe, overrides)]
-    )
+    chosen = [f"training_seeds=[{seeds}]"] if seeds is not None else []
+    resolved = load_recipe(recipe, [*(overrides or []), *chosen])
     if dry_run:
         from calibsft.pipeline import stage_names
 
-        print(chosen[0].to_yaml(), end="")
-        say("stages: " + ", ".join(stage_names(chosen[0])))
+        print(resolved.to_yaml(), end="")
+        say("stages: " + ", ".join(stage_names(resolved)))
         return
-    folders = [out or Path("runs") / f"{r.name}-seed{r.seed}" for r in chosen]
     from calibsft.pipeline import report_order, run_pipeline
+    from calibsft.report.runs import headline
 
-    for resolved, folder in zip(chosen, folders, strict=True):
-        say(f"run: {folder}")
-        run_pipeline(resolved, folder, fresh, hash_check)
-    _show_runs(folders, report_order(chosen[0]))
+    folder = out or Path("runs") / _folder_name(resolved)
+    say(f"run: {folder}")
+    run_pipeline(resolved, folder, fresh, hash_check)
+    print(headline(folder, report_order(resolved)))
+    print(f"report: {folder / 'report' / 'report.html'}")
 
 
-def _show_runs(folders: list[Path], stage_order: list[str]) -> None:
-    """The headline of one run, or the table of several seeds."""
-    from calibsft.report.runs import seeds_report
-
-    print(seeds_report(folders, stage_order))
-    for folder in folders:
-        print(f"report: {folder / 'report' / 'report.html'}")
+def _folder_name(recipe: "Recipe") -> str:
+    if recipe.training_seeds in ((), (recipe.seed,)):
+        return f"{recipe.name}-seed{recipe.seed}"
+    return f"{recipe.name}-seeds{'-'.join(map(str, recipe.training_seeds))}"

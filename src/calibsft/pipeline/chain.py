@@ -7,6 +7,7 @@ from calibsft.recipe import CALIBSFT, Recipe
 from calibsft.rl.methods import METHODS
 
 BASE_TITLE, CALIBSFT_TITLE = "Base", "CalibSFT"
+SFT = "sft"
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,11 +15,12 @@ class Chain:
     """One model of a run.
 
     `steps` are "calibsft" and names of RL methods. `other_format` is the confidence format where a method needs
-    another one than the recipe's, empty otherwise.
+    another one than the recipe's, empty otherwise. `seed` is that of its trainings in a recipe with several of them.
     """
 
     steps: tuple[str, ...]
     other_format: str = ""
+    seed: int | None = None
 
     @property
     def parent(self) -> "Chain":
@@ -40,6 +42,11 @@ class Chain:
     @property
     def label(self) -> str:
         """How tables and figures call the model."""
+        return self.title + (f", seed {self.seed}" if self.steps and self.seed is not None else "")
+
+    @property
+    def title(self) -> str:
+        """The same whatever its seed."""
         titles = [CALIBSFT_TITLE if step == CALIBSFT else METHODS[step].title for step in self.steps]
         if not titles or (len(titles) == 1 and titles != [CALIBSFT_TITLE]):
             titles.insert(0, BASE_TITLE)
@@ -52,7 +59,8 @@ class Chain:
 
     def stage(self, name: str = "") -> str:
         """The folder of this model's stage `name`; without a name, the model's own."""
-        parts = (*self.steps, name, self.other_format)
+        trained = self.seed is not None and (self.steps or name == SFT)
+        parts = (*self.steps, name, self.other_format, f"seed{self.seed}" if trained else "")
         return "-".join(part for part in parts if part)
 
 
@@ -61,7 +69,9 @@ def chains(recipe: Recipe) -> Iterator[Chain]:
     for pipeline in recipe.pipelines:
         other = other_format(recipe, pipeline)
         for length in range(len(pipeline) + 1):
-            yield Chain(pipeline[:length], other)
+            # The base model is the same for all seeds.
+            seeds = recipe.training_seeds if length and len(recipe.training_seeds) > 1 else (None,)
+            yield from (Chain(pipeline[:length], other, seed) for seed in seeds)
 
 
 def other_format(recipe: Recipe, pipeline: tuple[str, ...]) -> str:

@@ -2,7 +2,8 @@
 
 CalibSFT is four stages on the model before it (rollout, verify, build, sft); RL is one, which reads questions and
 success rates from the base model's rollouts. Every model is evaluated. Models that share a beginning share its
-stages, by name.
+stages, by name. With several training seeds every training and all that depends on it is there once for each, while
+what is sampled, built and evaluated keeps the recipe's seed: models of two seeds differ by their trainings alone.
 """
 
 from collections.abc import Callable, Iterator
@@ -127,6 +128,8 @@ def _stage(
     settings = {section: resolved[section] for section in sections}
     if "format" in settings and chain.other_format:
         settings["format"] = chain.other_format
+    if work in (stages.run_sft, stages.run_rl):
+        settings["seed"] = run.training_seed(chain)
     if "rl" in settings:
         settings["rl"] = run.recipe.rl_of(chain.steps[-1]).model_dump(mode="json")
     if run.recipe.model != PLAYGROUND:

@@ -33,6 +33,11 @@ class Run:
             return str(self.root / "base" / "model") if self.recipe.model == PLAYGROUND else self.recipe.model
         return str(self.root / model_stage(chain) / "model")
 
+    def training_seed(self, chain: Chain) -> int:
+        """The seed of the last training of `chain`."""
+        first = (*self.recipe.training_seeds, self.recipe.seed)[0]
+        return first if chain.seed is None else chain.seed
+
     def format(self, chain: Chain) -> Format:
         return get_format(chain.other_format or self.recipe.format)
 
@@ -120,7 +125,14 @@ def run_sft(run: Run, chain: Chain, folder: Path) -> Facts:
     recipe = run.recipe
     data = run.root / chain.stage("build") / SFT_TABLE
     return fine_tune(
-        run.model(chain), data, recipe.sft, run.format(chain), recipe.seed, folder, recipe.device
+        run.model(chain),
+        data,
+        recipe.sft,
+        run.format(chain),
+        run.training_seed(chain),
+        folder,
+        recipe.device,
+        folder.name,
     )
 
 
@@ -138,14 +150,14 @@ def run_rl(run: Run, chain: Chain, folder: Path) -> Facts:
         get_method(chain.steps[-1]),
         recipe.rl_of(chain.steps[-1]),
         run.format(chain),
-        recipe.seed,
+        run.training_seed(chain),
         folder,
         recipe.device,
         recipe.eval,
         folder.name,
     )
     start = {"start": chain.parent.label, "calibrated": CALIBSFT in chain.steps}
-    return {**facts, "label": chain.label, **start}
+    return {**facts, **_identity(run, chain), **start}
 
 
 def evaluate(run: Run, chain: Chain, folder: Path) -> Facts:
@@ -163,7 +175,13 @@ def evaluate(run: Run, chain: Chain, folder: Path) -> Facts:
         recipe.dtype,
         folder.name,
     )
-    return {"label": chain.label, "steps": list(chain.steps), **facts}
+    return {**_identity(run, chain), "steps": list(chain.steps), **facts}
+
+
+def _identity(run: Run, chain: Chain) -> Facts:
+    """Which model a stage is about, for its manifest."""
+    named = {"label": chain.label, "title": chain.title}
+    return named | ({"training_seed": run.training_seed(chain)} if chain.steps else {})
 
 
 def measure_prior(run: Run, chain: Chain, folder: Path) -> Facts:

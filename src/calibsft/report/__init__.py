@@ -15,7 +15,6 @@ from calibsft.report.summary import (
     TrainingRun,
     TrainingSet,
 )
-from calibsft.report.tables import seeds_table
 
 __all__ = [
     "GradientShare",
@@ -26,6 +25,5 @@ __all__ = [
     "StageCost",
     "TrainingRun",
     "TrainingSet",
-    "seeds_table",
     "write_report",
 ]

@@ -16,7 +16,8 @@ from calibsft.report.comparisons import COMPARED, difference_tables, estimator_t
 from calibsft.report.figures import Shown, show_all
 from calibsft.report.inspector import Packed, pack
 from calibsft.report.markup import Table
-from calibsft.report.summary import ModelResult, RunSummary
+from calibsft.report.seed_tables import spread_table
+from calibsft.report.summary import ModelResult, RunSummary, SeedResult
 from calibsft.text import printable
 
 LEAD = "Each model states how sure it is of every answer; this page compares that with how often it is right."
@@ -27,15 +28,19 @@ READING = (
     " and says nothing about any single answer.",
     "Effective support has no arrow: a model that uses many confidence values is not better for that alone.",
     "Intervals tell how far a figure would move with other questions of the same kind. They know nothing of other"
-    " seeds: compare several runs before you trust a small difference.",
+    " trainings: train with several seeds (calibsft run … --seeds 0,1,2) before you trust a small difference.",
 )
 RL_READING = (
     "An arrow is a training: CalibSFT→RLCR is the CalibSFT model trained further with RLCR. Compare first the"
     " rows of one method.",
 )
+SEED_READING = (
+    "± is the standard deviation over training seeds (n − 1). Data and evaluation are the same for all of them, so that they"
+    " differ by their trainings alone; a model without ± was not trained here.",
+)
 TRAINING_READING = (
     "Everything here is of the responses that a training was rewarded for, while it went on. Evaluate the trained model"
-    " (`calibsft eval`) before you judge it.",
+    " (calibsft eval) before you judge it.",
 )
 MEASURES = (
     "Means over benchmarks except pooled ECE; below a figure its 95 % interval by drawing questions. A confidence that"
@@ -76,9 +81,7 @@ def build_content(summary: RunSummary, pictures: Sequence[str] = ("svg",)) -> Co
     return Content(
         title=printable(summary.name),
         reading=_reading(summary),
-        headline=tables.headline_tables(labels, scores)
-        if scores
-        else [tables.training_table(summary.training)],
+        headline=_headline(summary, labels, scores),
         measures=MEASURES if scores else "",
         comparisons=[table for table in compared if table is not None],
         figures=show_all(summary, pictures),
@@ -89,10 +92,24 @@ def build_content(summary: RunSummary, pictures: Sequence[str] = ("svg",)) -> Co
     )
 
 
+def _headline(summary: RunSummary, labels: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
+    """What is read first: models over their seeds where they have several, then every model; or the trainings alone."""
+    if not scores:
+        return [tables.training_table(summary.training)]
+    distinct = {run.label: run.distinct_values for run in summary.training}
+    results = [
+        SeedResult(model.seed, model.title or model.label, score, distinct.get(model.label))
+        for model, score in zip(summary.models, scores, strict=True)
+    ]
+    spreads = [spread_table(results, split) for split in tables.shown_splits(scores)]
+    return [*(table for table in spreads if table), *tables.headline_tables(labels, scores)]
+
+
 def _reading(summary: RunSummary) -> tuple[str, ...]:
     if not summary.models:
         return TRAINING_READING
-    return (*READING, *(RL_READING if summary.training else ()))
+    several = any(model.seed is not None for model in summary.models)
+    return (*READING, *(SEED_READING if several else ()), *(RL_READING if summary.training else ()))
 
 
 def _scores(model: ModelResult) -> Scores:

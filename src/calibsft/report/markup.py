@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from calibsft.text import printable
 
+# What the span of a cell begins with where it is a standard deviation and no interval.
+DEVIATION = "±"
 MARKDOWN_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
 
 
@@ -71,4 +73,6 @@ def _line(cells: Iterable[str]) -> str:
 def _cell(cell: Cell) -> str:
     text = markdown_text(cell.text)
     text = f"**{text}**" if cell.best else text
+    if cell.span.startswith(DEVIATION):
+        return f"{text} {markdown_text(cell.span)}"
     return f"{text} ({markdown_text(cell.span)})" if cell.span else text

@@ -27,7 +27,9 @@ from calibsft.errors import InputError
 from calibsft.evaluation import ROWS, read_budgets, read_estimators, read_metrics
 from calibsft.metrics import MEAN_OVER_DATASETS
 from calibsft.recipe import CALIBSFT
+from calibsft.report.markup import markdown_table
 from calibsft.report.responses import TEXT_BYTES, TRAINING_SHARE, evaluated_responses, trained_responses
+from calibsft.report.seed_tables import each_seed_table, spread_table
 from calibsft.report.summary import (
     ModelResult,
     Responses,
@@ -37,8 +39,8 @@ from calibsft.report.summary import (
     TrainingRun,
     TrainingSet,
 )
-from calibsft.report.tables import seeds_table
-from calibsft.report.training import is_rl_stage, read_gradient, read_training
+from calibsft.report.tables import shown_splits
+from calibsft.report.training import is_rl_stage, read_gradient, read_training, seed_among_several
 from calibsft.responses.formats import FORMATS
 from calibsft.targets.build import SUMMARY
 
@@ -117,21 +119,26 @@ def _models(root: Path, evaluated: Manifests, training: Iterable[TrainingRun]) -
     for name, manifest in evaluated.items():
         model, steps = read_evaluation(root / name, manifest["label"]), manifest.get("steps")
         if steps is not None:
-            (_, format_name), without = _lineage(root / name, manifest), [s for s in steps if s != CALIBSFT]
+            (_, format_name, seed) = _lineage(root / name, manifest)
+            without = [step for step in steps if step != CALIBSFT]
             model = replace(
                 model,
                 method=methods.get(model.label, ""),
                 calibrated=CALIBSFT in steps,
-                counterpart=lineages.get((tuple(without), format_name), "") if CALIBSFT in steps else "",
+                counterpart=lineages.get((tuple(without), format_name, seed if without else None), "")
+                if CALIBSFT in steps
+                else "",
                 starts_rl=set(steps) <= {CALIBSFT},
+                seed=seed,
+                title=manifest.get("title", ""),
             )
         found.append(model)
     return tuple(found)
 
 
-def _lineage(folder: Path, manifest: dict[str, Any]) -> tuple[tuple[str, ...], str]:
-    """What was done to the base model, and the confidence format."""
-    return tuple(manifest["steps"]), recorded_settings(folder)["format"]
+def _lineage(folder: Path, manifest: dict[str, Any]) -> tuple[tuple[str, ...], str, int | None]:
+    """What was done to the base model, the confidence format, and the seed where there are several."""
+    return tuple(manifest["steps"]), recorded_settings(folder)["format"], seed_among_several(manifest)
 
 
 def read_evaluation(folder: Path, label: str) -> ModelResult:
@@ -191,11 +198,19 @@ def _responses(
     root: Path, manifests: Manifests, evaluated: Sequence[str], most: int
 ) -> tuple[Responses, ...]:
     """Responses to read: of every model about as many, and a tenth of them of the training sets."""
-    tuned = [name for name in manifests if (root / name / SUPERVISION).is_file()]
+    # Models of several seeds learn from one training set.
+    tuned = list(
+        {_read_from(root, name): name for name in manifests if (root / name / SUPERVISION).is_file()}.values()
+    )
     said = evaluated_responses([(manifests[name]["label"], root / name) for name in evaluated], most)
     share = most // TRAINING_SHARE // max(1, len(tuned))
     sets = [trained_responses(root, name, share, TEXT_BYTES // TRAINING_SHARE) for name in tuned]
     return (*said, *(found for found in sets if found is not None))
+
+
+def _read_from(root: Path, stage: str) -> tuple[str, ...]:
+    """The training sets that a stage read."""
+    return tuple(name for name in read_manifest(root / stage)["inputs"] if (root / name / SUMMARY).is_file())
 
 
 def _by_text(histogram: dict[str, int]) -> dict[str, int]:
@@ -228,21 +243,26 @@ def _recipe(root: Path, stages: Sequence[str]) -> str:
     return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
 
 
-def seeds_report(folders: Sequence[Path], stage_order: Sequence[str]) -> str:
-    """The headline of finished runs as Markdown: one table per split, models in the order of their stages."""
-    results = [result for folder in folders for result in _seed_results(folder, stage_order)]
-    found = {split for result in results for split in result.score["splits"]}
-    named: list[str] = [split for split in ("id", "ood") if split in found]
-    return "\n\n".join(seeds_table(results, split) for split in named or [MEAN_OVER_DATASETS])
+def headline(root: Path, stage_order: Sequence[str]) -> str:
+    """The results of a finished run as Markdown, by split: over its seeds where it has several, and of each."""
+    results = _seed_results(root, stage_order)
+    splits = shown_splits([result.score for result in results])
+    tables = [table(results, split) for split in splits for table in (spread_table, each_seed_table)]
+    return "\n\n".join(markdown_table(table) for table in tables if table is not None)
 
 
-def _seed_results(folder: Path, stage_order: Sequence[str]) -> list[SeedResult]:
-    manifests = _finished(folder, stage_order)
-    evaluated = _evaluated(folder, manifests)
-    seed = recorded_settings(folder / evaluated[0])["seed"]
-    distinct = {run.label: run.distinct_values for run in _training(folder, manifests)}
-    labels = {name: manifests[name]["label"] for name in evaluated}
+def _seed_results(root: Path, stage_order: Sequence[str]) -> list[SeedResult]:
+    manifests = _finished(root, stage_order)
+    evaluated = {name: manifests[name] for name in _evaluated(root, manifests)}
+    several = any(seed_among_several(manifest) is not None for manifest in evaluated.values())
+    distinct = {run.label: run.distinct_values for run in _training(root, manifests)}
     return [
-        SeedResult(seed, label, read_metrics(folder / name), distinct.get(label))
-        for name, label in labels.items()
+        SeedResult(
+            # What is not trained has the recipe's seed, unless other models have others.
+            manifest.get("training_seed", None if several else recorded_settings(root / name)["seed"]),
+            manifest.get("title") or manifest["label"],
+            read_metrics(root / name),
+            distinct.get(manifest["label"]),
+        )
+        for name, manifest in evaluated.items()
     ]

@@ -200,7 +200,10 @@ def _prefixed(part: RunSummary) -> RunSummary:
 
     return replace(
         part,
-        models=tuple(replace(m, label=name(m.label), counterpart=name(m.counterpart)) for m in part.models),
+        models=tuple(
+            replace(m, label=name(m.label), title=name(m.title), counterpart=name(m.counterpart))
+            for m in part.models
+        ),
         training_sets=tuple(replace(s, label=name(s.label)) for s in part.training_sets),
         costs=tuple(replace(cost, stage=name(cost.stage)) for cost in part.costs),
         training=tuple(replace(run, label=name(run.label), start=name(run.start)) for run in part.training),

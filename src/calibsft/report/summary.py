@@ -4,6 +4,7 @@ Holds data only. Does not read run folders and trusts no text in it: labels, dat
 recipe may come from anywhere and are escaped where they are written.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +37,10 @@ class ModelResult:
         The same for every benchmark alone; empty where no budget was set.
     estimators
         The scores of every confidence estimator by its name; empty where there is only the stated confidence.
+    seed
+        The seed of its trainings, in a run that has several of them; else None.
+    title
+        What the model is called whatever its seed; empty where that is its label.
     """
 
     label: str
@@ -47,6 +52,8 @@ class ModelResult:
     budgets: pl.DataFrame | None = None
     benchmark_budgets: dict[str, pl.DataFrame] = field(default_factory=dict)
     estimators: dict[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +94,8 @@ class TrainingRun:
     evals
         Held-out evaluations during training, one row per step and split: step, split, pass@1, auroc, brier,
         ece; None where there were none.
+    seed
+        Its seed, in a run that has several; else None.
     """
 
     label: str
@@ -95,6 +104,7 @@ class TrainingRun:
     calibrated: bool | None
     steps: pl.DataFrame
     evals: pl.DataFrame | None = None
+    seed: int | None = None
 
     @property
     def distinct_values(self) -> float | None:
@@ -143,11 +153,14 @@ class Responses:
 
 @dataclass(frozen=True, slots=True)
 class SeedResult:
-    """One evaluated model of one seed: the result of `score_table`, and what RL sampled if it was trained so."""
+    """One evaluated model: the result of `score_table`, and what RL sampled if it was trained so.
 
-    seed: int
-    label: str
-    score: dict[str, dict[str, Any]]
+    Models of one `title` differ in their training seed; that of a model which is the same for all seeds is None.
+    """
+
+    seed: int | None
+    title: str
+    score: Mapping[str, Any]
     distinct_values: float | None = None
 
 

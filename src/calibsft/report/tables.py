@@ -15,21 +15,18 @@ from calibsft.metrics.score import EXCLUDED_KEYS
 from calibsft.report.columns import (
     AUROC,
     DATASET_COLUMNS,
-    DISTINCT,
     FURTHER_COLUMNS,
     MISSING,
-    SEED_COLUMNS,
     SPLIT_COLUMNS,
     TRAINING_COLUMNS,
-    Column,
     Metrics,
     duration,
     metric_rows,
     percent,
     whole,
 )
-from calibsft.report.markup import Cell, Table, markdown_table
-from calibsft.report.summary import ModelResult, SeedResult, StageCost, TrainingRun, TrainingSet
+from calibsft.report.markup import Cell, Table
+from calibsft.report.summary import ModelResult, StageCost, TrainingRun, TrainingSet
 from calibsft.responses.parse import Reason
 
 Score: TypeAlias = Mapping[str, Any]
@@ -39,7 +36,6 @@ SPLIT_TITLES = {
     "ood": "Out of distribution",
     MEAN_OVER_DATASETS: "All benchmarks",
 }
-MODELS_IN_ONE_TABLE = 4
 
 
 def headline_tables(labels: Sequence[str], scores: Sequence[Score]) -> list[Table]:
@@ -212,67 +208,3 @@ def _cost_row(
 
 def _number(value: float | None) -> Cell:
     return Cell(MISSING if value is None else whole(value))
-
-
-def seeds_table(results: Sequence[SeedResult], split: str = MEAN_OVER_DATASETS) -> str:
-    """Several seeds side by side, with the mean over seeds of each model, as Markdown.
-
-    The means are the last rows; with many models they are a table of their own, before the seeds. The column
-    of distinct values is left out when no model was trained by RL.
-
-    Parameters
-    ----------
-    results : in the order to be shown.
-    split : "id", "ood", or all benchmarks.
-    """
-    by_seed: dict[int, dict[str, Metrics]] = {}
-    for result in results:
-        metrics = result.score["splits"].get(split, {}) | {DISTINCT.key: result.distinct_values}
-        by_seed.setdefault(result.seed, {})[result.label] = metrics
-    return "\n\n".join(markdown_table(table) for table in _seed_tables(by_seed, split_title(split)))
-
-
-def _seed_tables(by_seed: dict[int, dict[str, Metrics]], title: str) -> list[Table]:
-    columns = _seed_columns(by_seed)
-    header = ("Seed", "Model", *(column.header for column in columns))
-    each = [row for seed, parts in by_seed.items() for row in _seed_rows(columns, str(seed), parts)]
-    if len(by_seed) == 1:
-        return [Table(f"{title}, 1 seed", header, tuple(each), labels=2)]
-    count, means = f"{len(by_seed)} seeds", _means_over_seeds(list(by_seed.values()))
-    mean, note = _seed_rows(columns, "mean", means), _missing_seeds(list(by_seed.values()))
-    if len(means) <= MODELS_IN_ONE_TABLE:
-        return [Table(f"{title}, {count}", header, (*each, *mean), labels=2, note=note)]
-    overview = tuple(row[1:] for row in mean)
-    return [
-        Table(f"{title}, mean over {count}", header[1:], overview, note=note),
-        Table(f"{title}, each seed", header, tuple(each), labels=2),
-    ]
-
-
-def _seed_columns(by_seed: dict[int, dict[str, Metrics]]) -> list[Column]:
-    sampled = {part[DISTINCT.key] for parts in by_seed.values() for part in parts.values()} != {None}
-    return [column for column in SEED_COLUMNS if sampled or column is not DISTINCT]
-
-
-def _seed_rows(columns: Sequence[Column], seed: str, parts: dict[str, Metrics]) -> list[tuple[Cell, ...]]:
-    body = metric_rows(columns, list(parts.values()))
-    return [(Cell(seed), Cell(label), *cells) for label, cells in zip(parts, body, strict=True)]
-
-
-def _means_over_seeds(seeds: Sequence[dict[str, Metrics]]) -> dict[str, Metrics]:
-    labels = dict.fromkeys(label for parts in seeds for label in parts)
-    return {label: _mean_metrics([parts[label] for parts in seeds if label in parts]) for label in labels}
-
-
-def _mean_metrics(parts: Sequence[Metrics]) -> Metrics:
-    known: dict[str, list[Any]] = {
-        column.key: [part.get(column.key) for part in parts] for column in SEED_COLUMNS
-    }
-    return {key: None if None in values else sum(values) / len(values) for key, values in known.items()}
-
-
-def _missing_seeds(seeds: Sequence[dict[str, Metrics]]) -> str:
-    """Say which model's mean is over fewer seeds than the others'."""
-    counts = Counter(label for parts in seeds for label in parts)
-    short = [f"{label}: {count} of {len(seeds)}" for label, count in counts.items() if count < len(seeds)]
-    return f"Seeds in the mean: {', '.join(short)}." if short else ""

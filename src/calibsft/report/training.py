@@ -41,7 +41,14 @@ def read_training(folder: Path, manifest: dict[str, Any]) -> TrainingRun | None:
         calibrated=manifest.get("calibrated"),
         steps=steps,
         evals=evals,
+        seed=seed_among_several(manifest),
     )
+
+
+def seed_among_several(manifest: dict[str, Any]) -> int | None:
+    """The training seed of a stage's model, where its run trains with several; else None."""
+    title = manifest.get("title", manifest.get("label"))
+    return None if manifest.get("label") == title else manifest.get("training_seed")
 
 
 def read_gradient(folder: Path, manifest: dict[str, Any]) -> GradientShare:

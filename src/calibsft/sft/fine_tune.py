@@ -37,8 +37,14 @@ def fine_tune(
     seed: int,
     folder: Path,
     device: str = "auto",
+    label: str = "sft",
 ) -> dict[str, Any]:
     """Train `model_name` on the rows of `data` (an `sft.parquet`) and leave the checkpoint in `folder/model`.
+
+    Parameters
+    ----------
+    label
+        What progress lines call this training.
 
     Returns
     -------
@@ -60,7 +66,7 @@ def fine_tune(
     order = training_order(draws, settings.steps * settings.batch_size, seed)
     trainer = make_trainer(model, tokenizer, PlannedExamples(examples, order), settings, seed, folder, device)
     checkpoint = latest_checkpoint(folder / CHECKPOINTS)
-    with Progress("sft", settings.steps, "steps", checkpoint_step(checkpoint)) as progress:
+    with Progress(label, settings.steps, "steps", checkpoint_step(checkpoint)) as progress:
         trainer.add_callback(Journal(folder / JOURNAL, checkpoint_step(checkpoint), progress, _note))
         trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     history = [entry for entry in trainer.state.log_history if "loss" in entry]

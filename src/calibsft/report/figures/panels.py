@@ -54,10 +54,12 @@ class Pair(Generic[Trained]):
 
     method: str
     both: tuple[Trained | None, Trained | None]
+    seed: int | None = None
 
     @property
     def title(self) -> str:
-        return short(self.method or self.present[0].label, TITLE_CHARACTERS)
+        seed = "" if self.seed is None else f", seed {self.seed}"
+        return short(f"{self.method}{seed}" if self.method else self.present[0].label, TITLE_CHARACTERS)
 
     @property
     def present(self) -> list[Trained]:
@@ -65,13 +67,17 @@ class Pair(Generic[Trained]):
 
 
 def pairs_of(found: Sequence[Trained]) -> list[Pair[Trained]]:
-    """Trainings or models by method in order of appearance; a method with several of a kind fills several pairs."""
-    pairs: list[Pair[Trained]] = []
-    for method in dict.fromkeys(one.method for one in found):
-        same = [one for one in found if one.method == method]
-        kinds = [[one for one in same if bool(one.calibrated) == kind] for kind in LOOKS]
-        pairs += [Pair(method, (without, after)) for without, after in zip_longest(*kinds)]
-    return pairs
+    """Trainings or models by method and seed in order of appearance; several of a kind fill several pairs."""
+    kinds_of: dict[tuple[str, int | None], tuple[list[Trained], list[Trained]]] = {}
+    for one in found:
+        # Before RL there is one base model for all seeds.
+        key = one.method, one.seed if one.method else None
+        kinds_of.setdefault(key, ([], []))[bool(one.calibrated)].append(one)
+    return [
+        Pair(method, (without, after), seed)
+        for (method, seed), kinds in kinds_of.items()
+        for without, after in zip_longest(*kinds)
+    ]
 
 
 def look_of(run: TrainingRun) -> Look:

@@ -1,0 +1,100 @@
+"""Models over training seeds: mean ± standard deviation, and each seed.
+
+Works on the dictionaries of `metrics.score_table`. The deviation is that of a sample (n − 1) and is shown for two seeds
+or more. Does not compute a metric or read a run.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import mean, stdev
+from typing import Any
+
+from calibsft.metrics import MEAN_OVER_DATASETS
+from calibsft.report.columns import DISTINCT, MISSING, SEED_COLUMNS, Column, Metrics, metric_rows
+from calibsft.report.markup import DEVIATION, Cell, Table
+from calibsft.report.summary import SeedResult
+from calibsft.report.tables import labelled, split_title
+
+
+def each_seed_table(results: Sequence[SeedResult], split: str = MEAN_OVER_DATASETS) -> Table:
+    """One row per model and seed, seed by seed; a model that is the same for all seeds comes first.
+
+    Parameters
+    ----------
+    results : in the order to be shown.
+    split : "id", "ood", or all benchmarks.
+    """
+    columns = _columns(results)
+    seeds = sorted({result.seed for result in results}, key=lambda seed: -1 if seed is None else seed)
+    by_seed = {seed: [result for result in results if result.seed == seed] for seed in seeds}
+    return Table(
+        title=f"{split_title(split)}, {'1 seed' if len(seeds) == 1 else 'each seed'}",
+        header=("Seed", "Model", *(column.header for column in columns)),
+        rows=tuple(row for same in by_seed.values() for row in _rows_of_seed(columns, same, split)),
+        labels=2,
+    )
+
+
+def _rows_of_seed(
+    columns: Sequence[Column], same: Sequence[SeedResult], split: str
+) -> Iterator[tuple[Cell, ...]]:
+    """The models of one seed, the best of them marked."""
+    body = metric_rows(columns, [_metrics(result, split) for result in same])
+    for result, cells in zip(same, body, strict=True):
+        yield Cell(MISSING if result.seed is None else str(result.seed)), Cell(result.title), *cells
+
+
+def spread_table(results: Sequence[SeedResult], split: str = MEAN_OVER_DATASETS) -> Table | None:
+    """Every model once, as mean ± standard deviation over its seeds; None where no model has several."""
+    by_title: dict[str, list[SeedResult]] = {}
+    for result in results:
+        by_title.setdefault(result.title, []).append(result)
+    most = max((len(same) for same in by_title.values()), default=0)
+    if most < 2:
+        return None
+    columns, parts = _columns(results), [_parts(same, split) for same in by_title.values()]
+    body = metric_rows(columns, [{key: mean(values) for key, values in part.items()} for part in parts])
+    return Table(
+        title=f"{split_title(split)}, mean ± sd over {most} training seeds",
+        header=("Model", *(column.header for column in columns)),
+        rows=labelled(
+            list(by_title),
+            [
+                tuple(_with_deviation(*pair, part) for pair in zip(columns, cells, strict=True))
+                for cells, part in zip(body, parts, strict=True)
+            ],
+        ),
+        note=_missing_seeds(by_title, most),
+    )
+
+
+def _columns(results: Sequence[SeedResult]) -> list[Column]:
+    """The columns of seeds; that of distinct values only where some model was trained by RL."""
+    sampled = any(result.distinct_values is not None for result in results)
+    return [column for column in SEED_COLUMNS if sampled or column is not DISTINCT]
+
+
+def _metrics(result: SeedResult, split: str) -> Metrics:
+    return {**result.score["splits"].get(split, {}), DISTINCT.key: result.distinct_values}
+
+
+def _parts(same: Sequence[SeedResult], split: str) -> dict[str, list[float]]:
+    """The values of every column that all seeds of a model have."""
+    found = [_metrics(result, split) for result in same]
+    values: dict[str, list[Any]] = {c.key: [part.get(c.key) for part in found] for c in SEED_COLUMNS}
+    return {key: known for key, known in values.items() if None not in known}
+
+
+def _with_deviation(column: Column, cell: Cell, part: Mapping[str, Sequence[float]]) -> Cell:
+    values = part.get(column.key, ())
+    return replace(cell, span=f"{DEVIATION} {column.write(stdev(values))}") if len(values) > 1 else cell
+
+
+def _missing_seeds(by_title: Mapping[str, Sequence[SeedResult]], most: int) -> str:
+    """Say which trained model's mean is over fewer seeds than the others'."""
+    short = [
+        f"{title}: {len(same)} of {most}"
+        for title, same in by_title.items()
+        if len(same) < most and same[0].seed is not None
+    ]
+    return f"Seeds in the mean: {', '.join(short)}." if short else ""
