@@ -234,6 +234,8 @@ def test_a_kill_while_the_card_is_written_does_not_change_the_checkpoint(
     assert (model / "README.md").read_text() == "<!-- calibsft: calibration -->\n"
     finish(calibsft(*words))
     assert "| cross |" in (model / "README.md").read_text()
+
+
 WORKING = """
 import sys, time
 from pathlib import Path

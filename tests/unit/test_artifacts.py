@@ -407,6 +407,8 @@ def test_a_change_within_one_tick_of_the_clock_changes_the_hash(tmp_path: Path) 
         path.write_text(text)
         found.append(file_hash(path))
     assert found == found[:3] * 20 and len(set(found)) == 3
+
+
 def test_discarding_removes_the_stage(tmp_path: Path) -> None:
     finished(tmp_path / "s").discard()
     assert not (tmp_path / "s").exists()

@@ -7,7 +7,7 @@ import pytest
 
 from calibsft.errors import InputError
 from calibsft.metrics import ECE_CONVENTION, METRICS, evaluate, score_file, score_table
-from calibsft.metrics.files import confidence_column
+from calibsft.metrics.confidences import confidence_column
 from calibsft.metrics.result import Means, Metrics, Scores
 
 ROWS = pl.DataFrame(

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from calibsft.artifacts import StageFolder, write_json, write_parquet
 from calibsft.errors import InputError
 from calibsft.metrics import score_table
+from calibsft.metrics.selection import Where
 from calibsft.report import (
     GradientShare,
     ModelResult,
@@ -178,6 +179,33 @@ def test_trainings_are_read_in_the_order_of_the_stages_with_all_they_measured(tm
     assert second.distinct_values == pytest.approx(
         training(calibrated=True, distinct=6.0).steps["distinct_values"].mean()
     )
+
+
+def test_of_a_run_some_rows_are_taken_of_every_model_and_budgets_of_all_rows_left_out(tmp_path: Path) -> None:
+    root = run_folder(tmp_path / "run")
+    budgets = [{"budget": 5, **score_table(answers())}]
+    write_json(root / "eval-base" / "budgets.json", budgets)
+    assert read_sources([root]).models[0].budgets is not None
+    found = read_sources([root], where=Where.of(["dataset=drop"]))
+    assert [model.rows["dataset"].to_list() for model in found.models] == [["drop"] * 4] * 4
+    assert [model.budgets for model in found.models] == [None] * 4
+    assert [model.counterpart for model in found.models] == [
+        m.counterpart for m in read_sources([root]).models
+    ]
+    with pytest.raises(InputError, match=r"run: no row of Base has dataset=dorp; choose other values"):
+        read_sources([root], where=Where.of(["dataset=dorp"]))
+    with pytest.raises(InputError, match="give one of its evaluations"):
+        read_sources([root], by="dataset")
+
+
+def test_of_an_evaluation_every_value_of_a_column_is_a_model(tmp_path: Path) -> None:
+    evaluated(tmp_path, "e", "Base")
+    found = read_sources([tmp_path / "e"], by="dataset")
+    assert [model.label for model in found.models] == ["drop", "gsm8k"]
+    assert [model.rows["dataset"].unique().to_list() for model in found.models] == [["drop"], ["gsm8k"]]
+    evaluated(tmp_path, "f", "Base")
+    labels = [model.label for model in read_sources([tmp_path / "e", tmp_path / "f"], by="dataset").models]
+    assert labels == ["e, drop", "e, gsm8k", "f, drop", "f, gsm8k"]
 
 
 def test_stages_that_the_order_does_not_name_come_last_by_name(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_by_gives_a_result_for_every_value(calibsft: Command, rows: pl.DataFrame
 def test_policies_of_values_stay_in_their_folder_and_apart(
     calibsft: Command, rows: pl.DataFrame, tmp_path: Path
 ) -> None:
-    names = pl.col("model").replace({"careful": "../../x", "rash": "../..?x"})
+    names = pl.col("model").replace({"careful": "../../x" + "y" * 300, "rash": "../..?x" + "y" * 300})
     rows.with_columns(names).write_csv(tmp_path / "m.csv")
     (tmp_path / "in").mkdir()
     found = as_json(calibsft, "certify", "m.csv", "--by", "model", "--policy", "in/p.json")["results"]

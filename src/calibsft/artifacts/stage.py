@@ -108,10 +108,7 @@ class StageFolder:
         """Whether there is more than the settings, the cost, what a kill while writing them left, hidden and empty files."""
         books = {name + end for name in (SETTINGS, COST) for end in ("", TEMPORARY)}
         return any(
-            file.is_file()
-            and file.stat().st_size > 0
-            and file.name not in books
-            and not is_hidden(file)
+            file.is_file() and file.stat().st_size > 0 and file.name not in books and not is_hidden(file)
             for file in self.path.rglob("*")
         )
 

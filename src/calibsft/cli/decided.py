@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from calibsft.decisions.files import Calibration
     from calibsft.decisions.policy import Policy
 
+NAME_CHARACTERS = 60
+
 
 @dataclass(frozen=True, slots=True)
 class Decided:
@@ -61,10 +63,11 @@ def policy_paths(path: Path, parts: Sequence[str], force: bool) -> list[Path]:
     taken: list[Path] = []
     for part in parts:
         # A value comes from the data and may be anything, also a path that leads elsewhere.
-        name = f"{path.stem}-{re.sub(r'[^A-Za-z0-9._-]+', '_', part)}" if part else path.stem
+        value = re.sub(r"[^A-Za-z0-9._-]+", "_", part)[:NAME_CHARACTERS]
+        name = f"{path.stem}-{value}" if part else path.stem
+        while path.with_name(f"{name}{path.suffix}") in taken:
+            name += "_"
         found = path.with_name(f"{name}{path.suffix}")
-        while found in taken:
-            found = found.with_name(f"{found.stem}_{path.suffix}")
         require_writable(found, force)
         taken.append(found)
     return taken

@@ -93,7 +93,7 @@ def diagnose(
     Tells how few confidences a model states, how much of RL's gradient reaches the others, and what they cost
     against the questions' success rates. A model is sampled first: `calibsft diagnose M --benchmarks math-500 --out d`.
     """
-    from calibsft.metrics.files import require_policy
+    from calibsft.metrics.confidences import require_policy
     from calibsft.metrics.selection import Where
 
     require_policy(malformed)  # before a model is sampled

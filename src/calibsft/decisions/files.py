@@ -15,15 +15,8 @@ from calibsft.artifacts import MANIFEST, file_hash, read_manifest, recorded_sett
 from calibsft.decisions.by_question import ByQuestion
 from calibsft.errors import InputError
 from calibsft.metrics.batches import batches
-from calibsft.metrics.files import (
-    EVERYTHING,
-    NEVER_CONFIDENT,
-    confidence_column,
-    read_scored,
-    reason_column,
-    require_policy,
-    warn_unread,
-)
+from calibsft.metrics.confidences import NEVER_CONFIDENT, confidence_column, require_policy, warn_unread
+from calibsft.metrics.files import EVERYTHING, read_scored, reason_column
 from calibsft.metrics.selection import Where
 from calibsft.responses.actionable import actionable
 from calibsft.tables import (

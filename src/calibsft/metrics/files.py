@@ -12,27 +12,22 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from calibsft.errors import InputError, unknown_name
+from calibsft.errors import InputError
 from calibsft.metrics.batches import batches
 from calibsft.metrics.compare import differences
+from calibsft.metrics.confidences import COUNTED, confidence_column, require_policy, warn_unread
 from calibsft.metrics.counts import KEYS, Counts, Tally
 from calibsft.metrics.result import Scores
 from calibsft.metrics.score import score_counts
 from calibsft.metrics.selection import Where
-from calibsft.metrics.table import IntArray, decimals
-from calibsft.progress import warn
+from calibsft.metrics.table import IntArray
 from calibsft.responses.actionable import actionable
 from calibsft.tables import refuse_empty, refuse_word, row_of, shown, text_column, truth_column
 
-MALFORMED_POLICIES = ("error", "counted", "drop")
-# What becomes of rows without a readable confidence, for a warning.
-COUNTED, NEVER_CONFIDENT = "count as 0", "count as never confident"
 EVERYTHING = Where()
 # What a file may say of the layout of its responses: whether it is well formed, and why not.
 FORM = ("well_formed", "reason")
 COLUMNS = (*KEYS, *FORM)
-# [0-9], not \d: in polars' regular expressions \d also matches Arabic and other digits.
-CONFIDENCE_TEXT = r"\A-?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\z"
 
 
 def score_file(
@@ -239,31 +234,6 @@ class ScoredFile:
             raise InputError(
                 f"{self._path}: no row has a readable confidence; write numbers in [0, 1] into that column"
             )
-
-
-def require_policy(malformed: str | None) -> None:
-    """Refuse an unknown policy for confidences that cannot be read."""
-    if malformed is not None and malformed not in MALFORMED_POLICIES:
-        unknown_name("policy for malformed confidences", malformed, list(MALFORMED_POLICIES))
-
-
-def warn_unread(path: Path, row: int, cell: object, rows: int, of: int, unread_are: str) -> None:
-    """Say how many rows have no readable confidence, what they do, and how to change that."""
-    warn(
-        f"{path}: {rows:,} of {of:,} rows have no readable confidence (the first is row {row}: {shown(cell)}) and {unread_are};"
-        " --malformed drop leaves them out, error refuses the file, and counted keeps them without a warning"
-    )
-
-
-def confidence_column(raw: pl.Series) -> pl.Series:
-    """The column as the decimals that it means, null where it is not a number in [0, 1]."""
-    if raw.dtype == pl.String:
-        raw = raw.set(~raw.str.contains(CONFIDENCE_TEXT), None).cast(pl.Float64)
-    elif not raw.dtype.is_numeric():
-        return pl.Series(raw.name, [None] * len(raw), dtype=pl.Float64)
-    values = raw if raw.dtype.is_float() else raw.cast(pl.Float64)
-    unread = ~values.is_between(0, 1).fill_null(False)
-    return pl.Series(raw.name, decimals(values.set(unread, 0).to_numpy())).set(unread, None)
 
 
 def reason_column(raw: pl.DataFrame) -> pl.Series:

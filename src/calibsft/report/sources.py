@@ -121,7 +121,7 @@ def _taken(path: Path, summary: RunSummary, where: Where) -> RunSummary:
         rows = model.rows.filter(where.mask(model.rows))
         if rows.is_empty():
             raise InputError(f"{path}: no row of {model.label} has {where}; choose other values with --where")
-        models.append(replace(model, rows=rows, budgets=None, estimators={}))
+        models.append(replace(model, rows=rows, budgets=None, benchmark_budgets={}, estimators={}))
     rows_of = {model.label: model.rows for model in models}
     said = [_said(part, rows_of[part.label]) if part.label in rows_of else part for part in summary.responses]
     return replace(summary, models=tuple(models), responses=tuple(part for part in said if len(part.rows)))

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from calibsft.errors import InputError
-from calibsft.metrics.files import confidence_column
+from calibsft.metrics.confidences import confidence_column
 from calibsft.success_rates import ending_column
 from calibsft.tables import (
     list_of,
