@@ -1,5 +1,7 @@
 """Stage folders: atomic writes, manifests, and what a rerun accepts."""
 
+import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -409,11 +411,6 @@ def test_a_change_within_one_tick_of_the_clock_changes_the_hash(tmp_path: Path) 
     assert found == found[:3] * 20 and len(set(found)) == 3
 
 
-def test_discarding_removes_the_stage(tmp_path: Path) -> None:
-    finished(tmp_path / "s").discard()
-    assert not (tmp_path / "s").exists()
-
-
 def test_the_cost_adds_up_and_is_no_work_that_could_be_lost(tmp_path: Path) -> None:
     stage(tmp_path).begin()
     write_json(tmp_path / COST, {"wall_seconds": 1000.0, "peak_memory_mb": 1e9})
@@ -445,3 +442,32 @@ def test_an_interrupted_part_leaves_its_cost(tmp_path: Path) -> None:
 
 def _interrupted(folder: Path) -> dict[str, Any]:
     raise KeyboardInterrupt
+
+
+def test_a_file_system_without_locks_is_worked_on_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def unsupported(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    reader(tmp_path).perform(lambda _: {}, False)
+    assert (tmp_path / MANIFEST).is_file()
+    assert "its file system has no locks" in capsys.readouterr().err
+
+
+def test_a_lock_follows_no_link(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    (tmp_path / "s").mkdir()
+    (tmp_path / "s" / LOCK).symlink_to(tmp_path / "mine.txt")
+    with pytest.raises(InputError, match=r"s/\.lock: cannot be written"), locked(tmp_path / "s"):
+        pass
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{", '{"pid": 1}', "\x00"])
+def test_a_lock_without_a_name_in_it_is_refused_all_the_same(tmp_path: Path, content: str) -> None:
+    with locked(tmp_path):
+        (tmp_path / LOCK).write_text(content)
+        with pytest.raises(InputError, match="another process works in it; wait until"), locked(tmp_path):
+            pass

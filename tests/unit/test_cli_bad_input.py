@@ -327,6 +327,30 @@ def test_a_damaged_file_of_another_stage_is_not_read_unless_asked(
 
 
 @pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "tiny"),
+        ("rollout", "--model", "m", "--questions", "questions.jsonl"),
+        ("verify", "pool.jsonl"),
+        ("build", "pool.jsonl"),
+        ("eval", "--model", "m", "--benchmarks", "cross"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_work_that_processes_cannot_share_is_refused_under_a_launcher(
+    calibsft: Calibsft, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    jsonl([{**row, "gold": "1"} for row in pool()])
+    jsonl([{"question_id": "1", "question": "?", "gold": "1"}], "questions.jsonl")
+    for name, value in {"WORLD_SIZE": "2", "RANK": "1", "LOCAL_RANK": "1"}.items():
+        monkeypatch.setenv(name, value)
+    found = calibsft(*words, "--out", "o")
+    said = f"calibsft: calibsft {words[0]} works in one process and a launcher has started 2 (WORLD_SIZE)"
+    assert found.code == 2 and found.err.splitlines()[-1].startswith(said)
+    assert not Path("o").exists()
+
+
+@pytest.mark.parametrize(
     "override, said",
     [
         ("rollout.sampels=8", "unknown key 'rollout.sampels'; did you mean 'rollout.samples'?"),
