@@ -33,6 +33,7 @@ from calibsft.artifacts import (
 )
 from calibsft.artifacts.locks import LOCK
 from calibsft.errors import InputError
+from calibsft.schema import SCHEMA_VERSION
 
 
 def names(folder: Path) -> list[str]:
@@ -186,7 +187,7 @@ def test_a_manifest_of_another_schema_is_refused_even_when_its_files_are_gone(tm
     manifest = finished(tmp_path).manifest()
     write_json(tmp_path / MANIFEST, manifest | {"schema_version": 99})
     (tmp_path / "data.txt").unlink()
-    with pytest.raises(InputError, match="schema version 99 is not 2; use the calibsft that wrote it"):
+    with pytest.raises(InputError, match=f"schema version 99 is not {SCHEMA_VERSION}; use the calibsft"):
         read_manifest(tmp_path)
 
 
