@@ -312,7 +312,8 @@ def test_a_damaged_file_of_another_stage_is_not_read_unless_asked(
     from calibsft.artifacts import StageFolder, write_text
 
     jsonl([{"question_id": "1", "question": "?", "gold": "1"}])
-    rollout, verify = StageFolder(Path("r"), "rollout", {}), StageFolder(Path("v"), "verify", {})
+    settings = {"format": "probability"}
+    rollout, verify = StageFolder(Path("r"), "rollout", settings), StageFolder(Path("v"), "verify", settings)
     for stage in (rollout, verify):
         stage.begin()
         for file in ("sft.parquet", "model/config.json"):
