@@ -1,6 +1,7 @@
 """What must hold for every response text: reading never fails, and writing, reading and replacing agree."""
 
 import re
+from decimal import Decimal
 from fractions import Fraction
 
 from hypothesis import given
@@ -84,13 +85,17 @@ def test_replacing_the_confidence_gives_the_new_value_and_the_same_think_and_ans
 @given(ANYTHING, FORMAT, st.booleans())
 def test_any_text_is_read_without_an_error(text: str, confidence_format: Format, finished: bool) -> None:
     parsed = parse(text, confidence_format, finished=finished)
-    assert parsed.ok == (parsed.reason is Reason.OK) == (parsed.value_span is not None)
+    assert parsed.ok == (parsed.reason is Reason.OK)
+    assert (parsed.actionable is None) == (parsed.value_span is None)
+    assert parsed.actionable in (None, parsed.value)
+    if parsed.value_span is not None:
+        assert confidence_format.stated(text[slice(*parsed.value_span)]) == parsed.value
     assert parsed.reason in Reason
     assert parsed.value is None or 0 <= parsed.value <= 1
     for part in (parsed.think, parsed.answer):
         assert part is None or part in text
     if parsed.ok:
-        assert finished
+        assert finished and parsed.actionable is not None
         assert parsed.think is not None
         assert parsed.answer is not None
         assert sorted(TAG.findall(text)) in (
@@ -130,3 +135,15 @@ def test_only_the_bare_grammar_is_ever_read(text: str, confidence_format: Format
         confidence_format.name, r"0\.[0-9]{2}|1\.00"
     )
     assert (confidence_format.read(text) is not None) == bool(re.fullmatch(grammar, text))
+
+
+@given(st.one_of(st.text("01259.٠٥０５_+-e%,\n \u00a0", max_size=6), st.text(max_size=5)), FORMAT)
+def test_scores_read_plain_decimals_as_what_they_are_and_nothing_else(text: str, written: Format) -> None:
+    found, strict = written.stated(text), written.read(text)
+    assert strict is None or found == strict
+    if written.decimal:
+        plain = text.isascii() and re.fullmatch(r"[01]?\.?[0-9]*", text) and re.search("[0-9]", text)
+        shaped = plain and (text.count(".") or len(text) == 1)
+        assert found == (Fraction(Decimal(text)) if shaped and Decimal(text) <= 1 else None)
+    else:
+        assert found == strict

@@ -110,7 +110,7 @@ def score_lines(scores: dict[str, Any]) -> list[str]:
     width = max(len(name) for name in parts)
     lines = [f"{'':<{width}} {'n':>9} " + " ".join(f"{title:>9}" for title, _ in COLUMNS)]
     for name, part in parts.items():
-        values = [part.get(key) for _, key in COLUMNS]
-        cells = " ".join(f"{'-' if value is None else f'{value:.4f}':>9}" for value in values)
+        values = [(max(9, len(title)), part.get(key)) for title, key in COLUMNS]
+        cells = " ".join(f"{'-' if value is None else f'{value:.4f}':>{wide}}" for wide, value in values)
         lines.append(f"{name:<{width}} {part['n']:>9,} {cells}")
     return [*lines, f"ECE: {scores['overall']['ece_convention']}"]
