@@ -468,7 +468,7 @@ def test_of_2000_requests_each_is_answered_once_and_to_its_own_question(
     wanted = [expected(*said) for said in known.values()]
     assert len(set(wanted)) > REQUESTS / 2, "or replies that change places would not be noticed"
     counts = Counter(round(100 * row[2]) for row in wanted if row[2] is not None)
-    calibrated = {"confidences": counts, "unreadable": REQUESTS - counts.total()}
+    calibrated = {"confidences": counts, "never_confident": REQUESTS - counts.total()}
     before = local.answered, strong.answered
     with between(policy_file(folder, **calibrated), local, strong) as running:
         replies = ask_all(running, list(known))
