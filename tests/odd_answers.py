@@ -29,7 +29,7 @@ GOLDS = [
     *(r"\log_2 3", r"\ln 5", r"\sin 1", r"2^{100}", r"30!", r"\binom{100}{50}", "6-5i", "i", r"1+\sqrt{3}i", r"6.02 \times 10^{23}"),
     *("x", "n", "2x", "x^2+1", "(x-1)(x+4)", r"\frac{x}{y}", "a+b+c", r"\frac{n(n+1)}{2}", "2^n", r"e^{-x}", r"\sqrt{x^2+1}", "n!"),
     *("y=3x+2", "x^2+y^2=9", "xy=1", "f(x)=x^3", "2x+3y=6", "z=x+y", "a_n=2n-1", "x=y", "x^2=4"),
-    *("x<3", r"x\ge 0", "1<x<2", r"x\ne 4", r"-2\le x\le 5", r"x<-1\text{ or }x>1"),
+    *(r"\lfloor\sqrt{n-1}\rfloor", "x<3", r"x\ge 0", "1<x<2", r"x\ne 4", r"-2\le x\le 5", r"x<-1\text{ or }x>1"),
     *(r"\infty", r"-\infty", r"(-\infty,3]", r"[0,\infty)", r"(0,1)\cup(1,\infty)", r"[-2,7]", r"(-\infty,0)\cup(0,\infty)", r"\mathbb{R}"),
     *("(3,2)", "(0,0)", "(5,1)", "(-2,1)", "(1,2,3)", "(a,b)", r"(3,\frac{\pi}{2})", "2,3,5", r"1,-4", r"\{7,8\}", "4,4", r"\emptyset"),
     *(r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\begin{pmatrix}0\\-1\end{pmatrix}", "1011_2", r"2516_8", r"60^\circ", r"75\%"),

@@ -89,6 +89,13 @@ def test_an_answer_without_a_value_is_right_for_no_gold_that_has_one(pool: Verif
         ("x^2+1=0", "x^2+2=0", False),
         ("x^2+1=0", "2x^2+2=0", True),
         ("xy=1", r"y=\frac{1}{x}", True),
+        # Rounded, they have the same value at many points.
+        (r"\lfloor\sqrt{n-1}\rfloor", "0", False),
+        (r"\lfloor\log_2 n\rfloor+1", "1", False),
+        (r"\lceil\frac{n}{9}\rceil", "1", False),
+        (r"\lfloor\log_2 n\rfloor+1", r"1+\lfloor\log_2 n\rfloor", True),
+        (r"2\lfloor\frac{n}{2}\rfloor", r"\lfloor\frac{n}{2}\rfloor\cdot 2", True),
+        (r"\lfloor 5.5\rfloor", "5", True),
     ],
 )
 def test_infinity_and_nothing_equal_their_own_form(

@@ -1,4 +1,4 @@
-r"""Tell values from expressions that have none: `0/0`, `2^\infty`, the empty set, `3<2`, `x=x`.
+r"""Tell values from expressions that have none: `0/0`, `2^\infty`, the empty set, `3<2`, `x<x`.
 
 Computer algebra goes on calculating with them and may end up anywhere: the difference of such an expression and any
 number can become zero. What is not a value here is equal to nothing but what is written in the same form. An infinite
