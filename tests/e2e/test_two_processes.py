@@ -5,6 +5,8 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +15,8 @@ from safetensors.numpy import load_file
 
 from calibsft.artifacts import write_parquet
 from calibsft.cli import main
+from calibsft.rl.questions import TrainingQuestion
+from calibsft.rl.sampling import QuestionPlan
 
 SETTINGS = (
     "steps=5",
@@ -111,29 +115,48 @@ def journal(out: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
 
 
-def launch(words: list[str]) -> tuple[str, str]:
-    done = subprocess.run(
+def launched(words: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, *two_processes(), "-m", "calibsft", *words],
         env=os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
         capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
+
+
+def launch(words: list[str]) -> tuple[str, str]:
+    done = launched(words)
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
 
 
-@pytest.fixture
-def questions(tmp_path: Path) -> Path:
-    """What a short training solves now and then, with success rates that C3RL can compare with."""
+def of_second_process(questions: range, seed: int) -> set[int]:
+    """The questions that the second of two processes asks in its first round."""
+    asked = [TrainingQuestion("d", str(a), (), "exact", (), None) for a in questions]
+    visits = QuestionPlan(asked, seed, 1, 2).visits(0)
+    return {int(visit.question.id) for visit in islice(visits, len(questions) // 2)}
+
+
+# Half of what a short training answers is even, whatever the processor: no group hangs on one rare right answer.
+EVEN = [f"{n:04d}" for n in range(0, 10_000, 2)]
+
+
+def write_questions(path: Path, golds: dict[int, list[str]], **columns: Callable[[int], object]) -> Path:
     rows = [
         {
-            "question_id": a, "question": f"{a}*10", "gold": f"{a * 10:04d}", "kind": "exact",
-            "success_rate": (a % 3) / 2,
+            "question_id": a, "question": f"{a}*10", "gold": gold, "kind": "exact",
+            **{name: value(a) for name, value in columns.items()},
         }
-        for a in range(10, 40)
+        for a, gold in golds.items()
     ]  # fmt: skip
-    path = tmp_path / "questions.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+@pytest.fixture
+def questions(tmp_path: Path) -> Path:
+    """Questions with success rates that C3RL can compare with."""
+    golds = dict.fromkeys(range(10, 40), EVEN)
+    return write_questions(tmp_path / "questions.jsonl", golds, success_rate=lambda a: (a % 3) / 2)
 
 
 def test_two_processes_learn_from_rewards_like_one(
@@ -175,8 +198,44 @@ def test_two_processes_fill_their_steps_each_and_speak_with_one_voice(
     assert stderr.count("rl: done in") == 1 and stderr.count("questions are always solved and left out") == 1
     rows = journal(out)
     assert [row["step"] for row in rows] == [1, 2, 3]
-    assert all(row["kept_groups"] == 8 for row in rows)
+    assert all(row["kept_groups"] == 8 or row["batches"] == 20 for row in rows)
     # Each process generates four groups a batch until it has four to keep; the journal counts the slower one's batches.
     assert all(row["generated_groups"] in range(4, 8 * int(row["batches"]) + 1, 4) for row in rows)
     assert all(0 < row["grad_norm"] < 100 and abs(row["loss"]) < 1 for row in rows)
     assert [json.loads(line)["step"] for line in (out / "evals.jsonl").read_text().splitlines()] == [2]
+
+
+def test_a_process_that_keeps_nothing_trains_beside_one_that_does(
+    short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = range(10, 40)
+    unsolvable = of_second_process(numbers, seed=43)
+    golds = {a: ["nothing"] if a in unsolvable else EVEN for a in numbers}
+    questions = write_questions(tmp_path / "questions.jsonl", golds)
+
+    def words(out: str) -> list[str]:
+        bounded = ("--set", "max_batches=1", "--set", "steps=1")
+        return rl_words("rlcr", short_base, questions, tmp_path / out, *bounded)
+
+    monkeypatch.setattr(sys, "argv", ["calibsft", *words("one")])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert not end.value.code
+    _, stderr = launch(words("two"))
+    (one,), (two,) = journal(tmp_path / "one"), journal(tmp_path / "two")
+    assert 0 < two["kept_groups"] == one["kept_groups"] <= 4, "those of the first process"
+    assert stderr.count(f"only {two['kept_groups']:.0f} of 8 groups had right and wrong responses") == 1
+    for name in FIGURES:
+        assert two[name] == pytest.approx(one[name], abs=1e-4), name
+    assert two["grad_norm"] > 0
+
+
+def test_where_no_process_has_anything_to_learn_from_all_of_them_say_so(
+    short_base: Path, tmp_path: Path
+) -> None:
+    golds = {a: ["nothing"] for a in range(10, 40)}
+    questions = write_questions(tmp_path / "questions.jsonl", golds)
+    done = launched(rl_words("rlcr", short_base, questions, tmp_path / "out", "--set", "max_batches=1"))
+    assert done.returncode != 0
+    assert "in 8 groups (0 all right, 8 all wrong)" in done.stderr, "counted over both processes"
+    assert "unexpected" not in done.stderr and not (tmp_path / "out" / "model").exists()

@@ -15,6 +15,7 @@ from calibsft.recipe import RlSettings
 from calibsft.rl.batches import rewards_of
 from calibsft.rl.method import Group
 from calibsft.rl.methods import METHODS
+from calibsft.rl.outcomes import outcome_of
 from calibsft.rl.policy import Policy
 from calibsft.rl.questions import TrainingQuestion
 from calibsft.rl.sampling import GroupSampler, QuestionPlan, Visit
@@ -143,6 +144,24 @@ def test_without_any_contrast_the_counts_are_named() -> None:
     steps = sampler(World(endless(RIGHT, WRONG, WRONG)).produce, size=3, max_batches=2)
     with pytest.raises(InputError, match=r"in 6 groups \(2 all right, 4 all wrong\); take questions nearer"):
         steps.next_step()
+
+
+def beside(kinds: Iterator[Sequence[bool]], produce: object) -> GroupSampler:
+    """A sampler whose outcomes are exchanged with a process that generates four groups of `kinds` in every step."""
+    steps = sampler(produce, max_batches=1)
+    steps.exchange = lambda own: [own, outcome_of(4, World(kinds).produce(range(4)), 1)]  # type: ignore[arg-type]
+    return steps
+
+
+def test_a_step_is_refused_only_where_no_process_has_anything_to_learn_from(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    step = beside(endless(MIXED), World(endless(WRONG)).produce).next_step()
+    assert step.kept == () and len(step.generated) == 4
+    assert "only 1 of 8 groups had right and wrong responses" in capsys.readouterr().err
+    assert beside(endless(MIXED), lambda visits: []).next_step().generated == ()
+    malformed = [group("g", WRONG, ["truncated", "truncated"])] * 4
+    assert len(beside(endless(MIXED), lambda visits: malformed).next_step().generated) == 4
 
 
 def test_nothing_but_malformed_responses_is_refused_with_the_most_frequent_reason() -> None:

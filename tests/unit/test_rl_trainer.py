@@ -264,6 +264,17 @@ def test_an_update_with_too_few_rows_is_a_mean_over_those_that_it_has(
         assert torch.isfinite(gradient).all() and gradient.norm() > 0
 
 
+@pytest.mark.parametrize("kept", [0, 1, 7, 12])
+def test_every_micro_batch_has_the_same_number_of_rows_however_few_were_kept(
+    kept: int, build: Callable[..., RlTrainer]
+) -> None:
+    trainer = build(micro_batch_size=4, kl=0.3)
+    rows = twelve_rows(trainer.model)[:kept]
+    batches = trainer._update(rows)
+    assert [{len(tensor) for tensor in batch.values() if tensor.dim()} for batch in batches] == [{4}] * 3
+    assert sum(int(batch["completion_mask"].any(1).sum()) for batch in batches) == kept
+
+
 def test_an_update_without_rows_changes_nothing(build: Callable[..., RlTrainer]) -> None:
     loss, gradient = update_loss(build(micro_batch_size=4, kl=0.3), [])
     assert loss == 0 and (gradient == 0).all()
@@ -353,9 +364,11 @@ def gradients_by_token(trainer: RlTrainer, scored: ScoredGroup) -> list[np.ndarr
     assert torch.linalg.matrix_rank(head_V_H) == len(head_V_H)
     pulls_B_T = gradient_B_T_H.abs().sum(-1).numpy()
     first = batch["prompt_ids"].shape[1] - 1  # the last prompt token predicts the first of the response
+    size = len(scored.responses)
+    assert (pulls_B_T[size:] == 0).all(), "rows that fill the micro-batch up learn nothing"
     return [
         row[first : first + len(response.token_ids)]
-        for row, response in zip(pulls_B_T, scored.responses, strict=True)
+        for row, response in zip(pulls_B_T[:size], scored.responses, strict=True)
     ]
 
 

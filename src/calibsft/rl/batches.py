@@ -84,40 +84,34 @@ def cut(rows: Sequence[Row], parts: int) -> list[Sequence[Row]]:
     return [rows[start:stop] for start, stop in pairwise(edges)]
 
 
-def tensors(rows: Sequence[Row], counts: TokenCounts, by_segment: bool, pad: int) -> dict[str, Tensor]:
-    """A micro-batch as TRL's loss takes it; without rows, one that weighs nothing."""
-    if not rows:
-        return _nothing(pad)
-    prompts = [torch.tensor(row.prompt_ids) for row in rows]
+def tensors(
+    rows: Sequence[Row], size: int, counts: TokenCounts, by_segment: bool, pad: int
+) -> dict[str, Tensor]:
+    """A micro-batch of `size` rows as TRL's loss takes it; rows that are missing are masked and weigh nothing.
+
+    The size is the same in all processes, whatever each of them has kept: TRL gathers one number per row.
+    """
+    blank = [torch.tensor([pad])] * (size - len(rows))
+    nothing = [torch.zeros(1)] * len(blank)
+    prompts = [torch.tensor(row.prompt_ids) for row in rows] + blank
     responses = [torch.tensor(row.response.token_ids) for row in rows]
     weigh = counts.segment_weights() if by_segment else (1.0, 1.0)
     advantages = [
-        torch.tensor(row.advantages_T * np.where(row.response.confidence_T, weigh[1], weigh[0]))
+        torch.tensor(row.advantages_T * np.where(row.response.confidence_T, weigh[1], weigh[0])).float()
         for row in rows
     ]
     logprobs = [torch.from_numpy(row.response.logprobs_T) for row in rows]
     return {
         "prompt_ids": _pad(prompts, pad, "left"),
         "prompt_mask": _pad([torch.ones_like(ids) for ids in prompts], 0, "left"),
-        "completion_ids": _pad(responses, pad, "right"),
-        "completion_mask": _pad([torch.ones_like(ids) for ids in responses], 0, "right"),
-        "advantages": _pad(advantages, 0, "right").float(),
-        "old_per_token_logps": _pad(logprobs, 0, "right"),
+        "completion_ids": _pad(responses + blank, pad, "right"),
+        "completion_mask": _pad(
+            [torch.ones_like(ids) for ids in responses] + [torch.zeros_like(ids) for ids in blank], 0, "right"
+        ),
+        "advantages": _pad(advantages + nothing, 0, "right"),
+        "old_per_token_logps": _pad(logprobs + nothing, 0, "right"),
     }
 
 
 def _pad(parts: list[Tensor], value: float, side: str) -> Tensor:
     return torch.nn.utils.rnn.pad_sequence(parts, True, value, side)
-
-
-def _nothing(pad: int) -> dict[str, Tensor]:
-    """A micro-batch whose only token is masked: every process takes part in every update."""
-    one = torch.full((1, 1), pad)
-    return {
-        "prompt_ids": one,
-        "prompt_mask": torch.ones_like(one),
-        "completion_ids": one,
-        "completion_mask": torch.zeros_like(one),
-        "advantages": torch.zeros(1, 1),
-        "old_per_token_logps": torch.zeros(1, 1),
-    }

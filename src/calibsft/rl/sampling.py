@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
 
-from calibsft.errors import InputError
 from calibsft.progress import warn
+from calibsft.rl.outcomes import Outcome, outcome_of, require_learnable
 from calibsft.rl.questions import TrainingQuestion
 from calibsft.rl.scoring import ScoredGroup
 
@@ -77,6 +77,8 @@ class GroupSampler:
         Keep mixed groups only; otherwise every group.
     max_batches
         Generate at most so many batches for one step, then train on what was kept.
+    exchange
+        Takes this process's outcome of a step and returns those of all processes.
     """
 
     plan: QuestionPlan
@@ -84,6 +86,7 @@ class GroupSampler:
     size: int
     dynamic: bool
     max_batches: int
+    exchange: Callable[[Outcome], list[Outcome]] = lambda outcome: [outcome]
     asked: int = 0
     batches: int = 0
     surplus: list[ScoredGroup] = field(default_factory=list)
@@ -100,37 +103,18 @@ class GroupSampler:
             generated += groups
             kept = kept + [scored for scored in groups if scored.group.is_mixed or not self.dynamic]
         self.batches += batches
-        self._require_some(kept, generated)
+        outcomes = self.exchange(outcome_of(self.asked, generated, len(kept)))
+        require_learnable(outcomes)
+        self._warn_of_few(outcomes)
         self.surplus = kept[self.size :]
         return Step(tuple(kept[: self.size]), tuple(generated), batches)
 
-    def _require_some(self, kept: Sequence[ScoredGroup], generated: Sequence[ScoredGroup]) -> None:
-        """Refuse a step without anything to learn from; say when it is not full."""
-        if not generated:
-            raise InputError(
-                "no gold answer of the questions asked could be read, so nothing is graded; mend the golds"
-            )
-        if not any(scored.group.well_formed_G.any() for scored in generated):
-            reasons = [response.reason for scored in generated for response in scored.responses]
-            often = max(set(reasons), key=reasons.count)
-            remedy = (
-                "start from a model that keeps to the format, for example after calibsft sft"
-                if self.asked <= len(generated)
-                else "the model kept to the format before, so lower rl.learning_rate"
-            )
-            raise InputError(
-                f"all {len(reasons)} responses of this rollout step are malformed (most often: {often}), so there is nothing to"
-                f" learn from; {remedy}"
-            )
-        if not kept:
-            right = sum(bool(scored.group.counted_G.all()) for scored in generated)
-            raise InputError(
-                f"no question had both right and wrong responses in {len(generated)} groups ({right} all right,"
-                f" {len(generated) - right} all wrong); take questions nearer to what the model can do, or larger groups"
-            )
-        if len(kept) < self.size and not self._warned:
+    def _warn_of_few(self, outcomes: Sequence[Outcome]) -> None:
+        """Say once that a step is not full, counted over all processes."""
+        kept, size = sum(min(outcome.kept, self.size) for outcome in outcomes), self.size * len(outcomes)
+        if kept < size and not self._warned:
             self._warned = True
             warn(
-                f"rl: only {len(kept)} of {self.size} groups had right and wrong responses after {self.max_batches} generated"
+                f"rl: only {kept} of {size} groups had right and wrong responses after {self.max_batches} generated"
                 " batches; training goes on with fewer (said once)"
             )

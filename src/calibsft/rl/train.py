@@ -153,6 +153,7 @@ def make_trainer(
         settings.questions // arguments.world_size,
         method.dynamic_sampling and not settings.keep_unanimous,
         settings.max_batches,
+        lambda outcome: gather_object([outcome]),
     )
     trainer = RlTrainer(
         model=policy.engine.model,

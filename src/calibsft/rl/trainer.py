@@ -104,7 +104,13 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
         return [self._micro_batch(part, counts) for part in cut(rows, parts)]
 
     def _micro_batch(self, rows: Sequence[Row], counts: TokenCounts) -> dict[str, Tensor]:
-        batch = tensors(rows, counts, self.settings.segment_loss, self._tokenizer.pad_token_id)
+        batch = tensors(
+            rows,
+            self.args.per_device_train_batch_size,
+            counts,
+            self.settings.segment_loss,
+            self._tokenizer.pad_token_id,
+        )
         batch = {name: tensor.to(self.accelerator.device) for name, tensor in batch.items()}
         if self.beta:
             batch["ref_per_token_logps"] = self._reference_logprobs(batch)
