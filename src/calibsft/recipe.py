@@ -11,13 +11,28 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
 
 from calibsft.errors import InputError, unknown_name
+from calibsft.text import shortened
+from calibsft.yaml_text import YamlProblem, parse_yaml
 
 PLAYGROUND = "playground"
 CALIBSFT = "calibsft"
 VERBALIZED, TOKEN_PROBABILITY = "verbalized", "token-probability"
+# numpy takes no larger one.
+LARGEST_SEED = 2**32 - 1
+# Bytes; with the seed's digits it stays below what a file system takes.
+LONGEST_NAME = 200
 
 S = TypeVar("S", bound="Settings")
 StopString = Annotated[str, Field(min_length=1)]
@@ -276,12 +291,25 @@ def _require_plain_address(url: str, key: str, variable: str) -> None:
         )
 
 
+def _folder_name(name: str) -> str:
+    # The run's folder is runs/NAME-seed0: a name with a way in it would lead out of runs/.
+    if not name.isprintable() or set(name) & {"/", "\\"} or not 1 <= len(name.encode()) <= LONGEST_NAME:
+        raise PydanticCustomError(
+            "folder_name", "it names a folder in runs/, so it is one short word without slashes"
+        )
+    if name.startswith("."):
+        raise PydanticCustomError(
+            "folder_name", "it names a folder in runs/, so it does not begin with a dot"
+        )
+    return name
+
+
 class Recipe(Settings):
     """A whole run, from questions to report."""
 
-    name: str
-    seed: int = 0
-    training_seeds: tuple[Annotated[int, Field(ge=0, lt=2**32)], ...] = Field(
+    name: Annotated[str, AfterValidator(_folder_name)]
+    seed: int = Field(0, ge=0, le=LARGEST_SEED)
+    training_seeds: tuple[Annotated[int, Field(ge=0, le=LARGEST_SEED)], ...] = Field(
         (),
         description="seeds of the trainings, one model each from the same data; default: the recipe's seed",
     )
@@ -356,13 +384,12 @@ def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe
     """Read a recipe, apply dotted overrides, and check every key and value."""
     path = find_recipe(name_or_path)
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = parse_yaml(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not a text file in UTF-8; give a recipe in YAML") from error
-    except yaml.YAMLError as error:
-        where = getattr(error, "problem_mark", None)
-        line = f", line {where.line + 1}" if where else ""
-        raise InputError(f"{path}{line}: not valid YAML ({_problem(error)}); mend that line") from error
+    except YamlProblem as error:
+        where = f"{path}, line {error.line}" if error.line else str(path)
+        raise InputError(f"{where}: not valid YAML ({error}); mend the file there") from error
     if not isinstance(data, dict):
         raise InputError(f"{path}: a recipe is a mapping of keys to values; see recipes/tiny.yaml for one")
     data.setdefault("name", path.stem)
@@ -374,10 +401,6 @@ def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     return recipe
-
-
-def _problem(error: yaml.YAMLError) -> str:
-    return getattr(error, "problem", None) or str(error).splitlines()[0]
 
 
 def _refuse_unknown_names(recipe: Recipe) -> None:
@@ -456,9 +479,9 @@ def _apply(data: dict[str, Any], override: str) -> None:
                 f"--set {override}: '{section}' is a value, not a section; leave out what follows it"
             )
     try:
-        data[last] = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise InputError(f"--set {override}: not a valid value ({_problem(error)}); correct it") from error
+        data[last] = parse_yaml(text)
+    except YamlProblem as error:
+        raise InputError(f"--set {key}={shortened(text)}: not a valid value ({error}); correct it") from error
 
 
 def validated(kind: type[S], data: dict[str, Any], source: str) -> S:
@@ -474,7 +497,7 @@ def validated(kind: type[S], data: dict[str, Any], source: str) -> S:
         if first["type"] == "missing":
             raise InputError(f"{source}: {key} is missing; add it") from error
         raise InputError(
-            f"{source}: {key} = {first['input']!r}: {first['msg'].lower()}; correct that key"
+            f"{source}: {key} = {shortened(repr(first['input']))}: {first['msg'].lower()}; correct that key"
         ) from error
 
 

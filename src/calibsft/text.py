@@ -2,12 +2,18 @@
 
 import unicodedata
 
+SHOWN_CHARACTERS = 200
 _INVISIBLE = ("Cc", "Cf", "Cs")
 
 
 def printable(text: str, keep: str = "") -> str:
     """`text` with control, bidirectional and other invisible characters replaced by spaces, save `keep`."""
     return "".join(char if char.isprintable() or char in keep else " " for char in text)
+
+
+def shortened(text: str) -> str:
+    """`text` as far as a message shows it."""
+    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
 
 
 def visible(text: str) -> str:

@@ -6,6 +6,7 @@ temporary name, synced, and renamed. Work is planned by name, so a rerun does wh
 twice; resuming under changed settings is refused by the name of the changed key.
 """
 
+import calibsft.unix  # noqa: F401 - says on which systems calibsft works, before a module of Unix is missed
 from calibsft.artifacts.hashing import file_hash, model_inputs
 from calibsft.artifacts.locks import locked
 from calibsft.artifacts.manifests import read_manifest

@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from calibsft.artifacts.hashing import file_hash
 from calibsft.artifacts.names import MANIFEST, SETTINGS
@@ -11,6 +11,11 @@ from calibsft.schema import SCHEMA_VERSION
 
 # Not the whole folder: hours of samples may lie beside a single damaged file.
 REDO = "remove {remove}, then run the stage again, which makes only what is missing"
+# What every stage writes down about itself, and of which kind it is.
+ALWAYS_THERE: dict[str, type | tuple[type, ...]] = {
+    "stage": str, "content_hash": str, "inputs": dict, "files": dict, "bytes": dict,
+    "wall_seconds": (int, float), "resumed": bool,
+}  # fmt: skip
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
@@ -21,15 +26,18 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"{folder}: no {MANIFEST}, so this is not a finished stage; run the stage to its end first"
         )
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        version = manifest.get("schema_version")
-    except (ValueError, AttributeError) as error:
-        raise InputError(f"{path}: not a manifest; {REDO.format(remove=path)}") from error
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        found = None
+    manifest: dict[str, Any] = found if isinstance(found, dict) else _refuse(path)
+    version = manifest.get("schema_version")
     if version != SCHEMA_VERSION:
         raise InputError(
             f"{path}: schema version {version} is not {SCHEMA_VERSION}; use the calibsft that wrote it"
         )
-    for name, size in manifest.get("bytes", {}).items():
+    if not all(isinstance(manifest.get(key), kind) for key, kind in ALWAYS_THERE.items()):
+        _refuse(path)
+    for name, size in manifest["bytes"].items():
         if not (folder / name).is_file():
             raise InputError(f"{folder / name}: missing; {REDO.format(remove=path)}")
         if (folder / name).stat().st_size != size:
@@ -44,7 +52,7 @@ def check_content(path: Path) -> None:
     folder = next((folder for folder in around if _is_finished_stage(folder)), None)
     if folder is None or not path.exists():
         return
-    for name, recorded in read_manifest(folder).get("files", {}).items():
+    for name, recorded in read_manifest(folder)["files"].items():
         if (folder.resolve() / name).is_relative_to(place) and file_hash(folder / name) != recorded:
             raise _damaged(folder, name)
 
@@ -52,6 +60,10 @@ def check_content(path: Path) -> None:
 def _is_finished_stage(folder: Path) -> bool:
     # Others write files called manifest.json too.
     return (folder / MANIFEST).is_file() and (folder / SETTINGS).is_file()
+
+
+def _refuse(path: Path) -> NoReturn:
+    raise InputError(f"{path}: not a manifest; {REDO.format(remove=path)}")
 
 
 def _damaged(folder: Path, name: str) -> InputError:

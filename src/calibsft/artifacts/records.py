@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from calibsft.artifacts.names import SETTINGS
 from calibsft.errors import InputError
 from calibsft.schema import SCHEMA_VERSION
+from calibsft.yaml_text import YamlProblem, parse_yaml
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
@@ -18,10 +17,10 @@ def read_record(folder: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        old = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError):
+        old = parse_yaml(path.read_text(encoding="utf-8"))
+    except (YamlProblem, UnicodeDecodeError):
         old = None
-    if not (isinstance(old, dict) and {"stage", "settings", "inputs"} <= old.keys()):
+    if not (isinstance(old, dict) and all(isinstance(old.get(key), dict) for key in ("settings", "inputs"))):
         raise InputError(
             f"{path}: not a settings file of calibsft, or damaged; remove {folder} or choose another --out"
         )
@@ -30,7 +29,10 @@ def read_record(folder: Path) -> dict[str, Any] | None:
 
 def recorded_settings(folder: Path) -> dict[str, Any]:
     """The settings that shaped a stage, as it wrote them down."""
-    settings: dict[str, Any] = yaml.safe_load((folder / SETTINGS).read_text(encoding="utf-8"))["settings"]
+    record = read_record(folder)
+    if record is None:
+        raise InputError(f"{folder}: no {SETTINGS} there, so this is not a stage; run the stage again")
+    settings: dict[str, Any] = record["settings"]
     return settings
 
 

@@ -21,7 +21,7 @@ from calibsft.artifacts.manifests import check_content, read_manifest
 from calibsft.artifacts.names import CARD, COST, JOURNAL, JUDGE_CACHE, MANIFEST, SETTINGS, is_hidden
 from calibsft.artifacts.records import changed, read_record
 from calibsft.artifacts.stopwatch import Stopwatch
-from calibsft.artifacts.writing import TEMPORARY, make_folder, write_json, write_text
+from calibsft.artifacts.writing import TEMPORARY, make_folder, telling_no_room, write_json, write_text
 from calibsft.errors import InputError
 from calibsft.progress import FIRST_PROCESS, clock, say
 from calibsft.schema import SCHEMA_VERSION
@@ -106,9 +106,12 @@ class StageFolder:
 
     def _has_work(self) -> bool:
         """Whether there is more than the settings, the cost, what a kill while writing them left, hidden and empty files."""
-        books = {name + end for name in (SETTINGS, COST) for end in ("", TEMPORARY)}
         return any(
-            file.is_file() and file.stat().st_size > 0 and file.name not in books and not is_hidden(file)
+            file.is_file()
+            and file.stat().st_size > 0
+            and file.name not in {SETTINGS, COST}
+            and not (file.name.startswith((SETTINGS, COST)) and file.name.endswith(TEMPORARY))
+            and not is_hidden(file)
             for file in self.path.rglob("*")
         )
 
@@ -150,9 +153,10 @@ class StageFolder:
                 for path in self.reads if hash_check else ():
                     check_content(path)
                 self.begin()
-                with self._stopwatch:
-                    facts = work(self.path)
-                self.finish(**facts)
+                with telling_no_room(self.path):
+                    with self._stopwatch:
+                        facts = work(self.path)
+                    self.finish(**facts)
                 say(f"{self.stage}: done in {clock(self.manifest()['wall_seconds'])}")
 
     def _was_done(self) -> bool:

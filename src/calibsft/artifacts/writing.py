@@ -2,35 +2,53 @@
 
 import json
 import os
-from collections.abc import Callable
-from contextlib import suppress
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from calibsft.errors import InputError
+from calibsft.errors import NO_ROOM, InputError, system_refusal
 
 TEMPORARY = ".partial"
 
 
 def write_atomic(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file, make it durable, and give it its name in one step."""
-    partial = path.with_name(path.name + TEMPORARY)
+    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        # A new file under a name that cannot be foreseen: a link waiting there would lead the write elsewhere.
+        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
         write(partial)
         with partial.open("rb+") as handle:
             os.fsync(handle.fileno())
         partial.replace(path)
         _sync_folder(path.parent)
-    except OSError as error:
+    except Exception as error:
+        if refusal := system_refusal(error):
+            raise InputError(
+                f"{path}: cannot be written ({refusal.strerror or refusal}); free some space or choose another place for it"
+            ) from error
+        raise
+    finally:
         _forget(partial)
-        raise InputError(
-            f"{path}: cannot be written ({error.strerror or error}); free some space or choose another place for it"
-        ) from error
-    except BaseException:
-        _forget(partial)
+
+
+@contextmanager
+def telling_no_room(folder: Path) -> Iterator[None]:
+    """Say in one sentence that the disk is full, whichever library was writing into `folder`."""
+    try:
+        yield
+    except Exception as error:
+        refusal = system_refusal(error)
+        if refusal is not None and refusal.errno in NO_ROOM:
+            raise InputError(
+                f"{refusal.filename or folder}: cannot be written ({refusal.strerror}); free some space and run the same"
+                " command again to go on"
+            ) from error
         raise
 
 
@@ -45,7 +63,7 @@ def make_folder(folder: Path) -> None:
 
 
 def _forget(partial: Path) -> None:
-    """Remove what a failed write left, if anything can be removed there."""
+    """Remove what a failed write left, if it left anything that can be removed."""
     with suppress(OSError):
         partial.unlink(missing_ok=True)
 

@@ -6,10 +6,12 @@ code 2; a traceback appears only with --debug.
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 
+from calibsft.cli import INTERRUPTED
 from calibsft.cli.build import build
 from calibsft.cli.certify import certify
 from calibsft.cli.diagnose import diagnose
@@ -24,9 +26,10 @@ from calibsft.cli.run import run
 from calibsft.cli.score import score
 from calibsft.cli.serve import serve
 from calibsft.cli.sft import sft
+from calibsft.cli.streams import give_up_output, prepare_streams
 from calibsft.cli.validate import validate
 from calibsft.cli.verify import verify
-from calibsft.errors import InputError
+from calibsft.errors import NO_ROOM, InputError, system_refusal
 from calibsft.text import printable
 
 COMMANDS: dict[str, Callable[..., Any]] = {
@@ -51,16 +54,12 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 app = typer.Typer(
     name="calibsft",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
     help="Teach a language model to say how sure it is, and to be right about that.",
 )
 for name, command in COMMANDS.items():
     app.command(name)(command)
-
-
-INTERRUPTED = 130
 
 
 def show_version(asked: bool) -> None:
@@ -83,33 +82,55 @@ def options(
 
 
 def main() -> None:
-    """Entry point: run a command and turn failures into one sentence."""
+    """Run a command and turn failures into one sentence."""
+    prepare_streams()
     debug = "--debug" in sys.argv
     try:
+        _refuse_undecodable(sys.argv)
         # Without standalone mode typer returns the exit code of --help, --version and an interrupt.
         code = app(prog_name="calibsft", standalone_mode=False) or 0
         _leave_the_others()
-    except (typer.Abort, KeyboardInterrupt):
-        code = INTERRUPTED
+        sys.stdout.flush()
+    except typer.Abort:
+        raise KeyboardInterrupt from None
     except typer.TyperException as error:
         if str(error):  # without any words typer has printed the help, and that is all
             _tell(_usage(error))
         sys.exit(error.exit_code)
-    except InputError as error:
-        if debug:
-            raise
-        _tell(f"calibsft: {error}")
-        sys.exit(2)
+    except BrokenPipeError:  # the reader of the output has seen enough
+        give_up_output()
+        code = 1
     except Exception as error:
         if debug:
             raise
-        _tell(
-            f"calibsft: unexpected {type(error).__name__}: {error}; run with calibsft --debug … for the traceback"
-        )
-        sys.exit(1)
-    if code == INTERRUPTED:
-        _tell("interrupted; run the same command again to go on")
+        code, sentence = _explained(error)
+        _tell(f"calibsft: {sentence}")
+    if code == INTERRUPTED:  # typer turns an interrupt into this code
+        raise KeyboardInterrupt
     sys.exit(code)
+
+
+def _explained(error: Exception) -> tuple[int, str]:
+    """The exit code and the sentence of a failure: 2 for what a user can mend, 1 for a bug."""
+    if isinstance(error, InputError):
+        return 2, str(error)
+    refusal = system_refusal(error)
+    if refusal is not None and refusal.errno in NO_ROOM:
+        where = refusal.filename or "the output"
+        return (
+            2,
+            f"{where}: cannot be written ({refusal.strerror}); free some space and run the same command again",
+        )
+    if refusal is not None and refusal.filename is not None:
+        return 2, f"{refusal.filename}: {refusal.strerror}; check the path and who may read and write there"
+    return 1, f"unexpected {type(error).__name__}: {error}; run with calibsft --debug … for the traceback"
+
+
+def _refuse_undecodable(words: list[str]) -> None:
+    """Refuse names that are no text: what they name could be opened, but not recorded, shown or read by every library."""
+    for word in words:
+        if not word.isascii() and any("\udc80" <= char <= "\udcff" for char in word):
+            raise InputError(f"{word!a}: not a name in the terminal's encoding; rename the file or folder")
 
 
 def _leave_the_others() -> None:
@@ -121,7 +142,10 @@ def _leave_the_others() -> None:
 
 def _tell(text: str) -> None:
     """A failure, told by whichever process it happened in."""
-    print(printable(text), file=sys.stderr, flush=True)
+    give_up_output()
+    with suppress(OSError):
+        print(printable(text), file=sys.stderr, flush=True)
+    give_up_output()
 
 
 def _usage(error: typer.TyperException) -> str:

@@ -50,7 +50,9 @@ FormatName = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", help="Folder to write; an unfinished one is resumed.")]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random in this stage.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything random in this stage.")
+]
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
 ]

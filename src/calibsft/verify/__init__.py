@@ -8,6 +8,7 @@ its own verdict. Does not find the answer in a response: that is `calibsft.respo
 from collections.abc import Callable, Sequence
 from functools import cache
 
+import calibsft.unix  # noqa: F401 - grading forks and sets limits, as Unix does
 from calibsft.schema import Grade
 from calibsft.verify.contains import CONTAINS
 from calibsft.verify.drop import DROP
