@@ -5,12 +5,9 @@ model was made to answer (`rollout.force_answer`); then that answer counts.
 """
 
 from collections import Counter
-from pathlib import Path
 
 import polars as pl
 
-from calibsft.artifacts import shards
-from calibsft.errors import InputError
 from calibsft.progress import warn
 from calibsft.schema import Ending
 from calibsft.tables import QUESTION_KEYS
@@ -46,15 +43,6 @@ def rate_questions(labels: pl.DataFrame, source: str) -> pl.DataFrame:
         k=correct.sum().over(QUESTION_KEYS).cast(pl.Int64),
         n=pl.len().over(QUESTION_KEYS).cast(pl.Int64),
     )
-
-
-def require_endings(verdicts: Path) -> None:
-    """Refuse a folder of verdicts that does not say how responses ended."""
-    if any("ending" not in pl.read_parquet_schema(file) for file in shards(verdicts)):
-        raise InputError(
-            f"{verdicts}: these verdicts of an earlier version do not say which responses were truncated; remove the"
-            " folder and run calibsft verify again"
-        )
 
 
 def ending_lines(endings: dict[str, int]) -> list[str]:

@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from http.client import HTTPConnection
+from math import floor
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -37,7 +39,7 @@ PATIENCE = 90.0
 LEVEL = 1e-3
 WELL_FORMED = re.compile("<think>([^<]*)</think><answer>([^<]*)</answer><confidence>([^<]*)</confidence>")
 # What the gateway reads as a confidence: anything else that the model writes there is malformed.
-READABLE = re.compile(r"0\.[0-9]+|1\.0+|[01]")
+READABLE = re.compile(r"[01]\.?|0?\.[0-9]{1,20}|1\.0{1,20}")
 SURE, UNSURE = "57*77", "12*34"
 
 
@@ -467,7 +469,7 @@ def test_of_2000_requests_each_is_answered_once_and_to_its_own_question(
 ) -> None:
     wanted = [expected(*said) for said in known.values()]
     assert len(set(wanted)) > REQUESTS / 2, "or replies that change places would not be noticed"
-    counts = Counter(round(100 * row[2]) for row in wanted if row[2] is not None)
+    counts = Counter(floor(100 * Fraction(repr(row[2]))) for row in wanted if row[2] is not None)
     calibrated = {"confidences": counts, "never_confident": REQUESTS - counts.total()}
     before = local.answered, strong.answered
     with between(policy_file(folder, **calibrated), local, strong) as running:

@@ -345,7 +345,8 @@ def test_an_evaluation_and_its_verdicts_are_calibrated_on_with_what_they_know(
     )  # fmt: skip
     assert routed["outcome"]["gross_loss"] == routed["outcome"]["net_loss"] == 0
     first = pl.read_parquet("e/rollouts/part-*.parquet").filter(pl.col("sample") == 0)
-    kept = pl.read_parquet("e/rows.parquet").filter(pl.col("sample") == 0, pl.col("confidence").is_not_null())
+    acted_on = pl.col("confidence").is_not_null() & pl.col("reason").is_in(["ok", "bad_confidence"])
+    kept = pl.read_parquet("e/rows.parquet").filter(pl.col("sample") == 0, acted_on)
     lengths = first.with_columns(tokens=pl.col("token_ids").list.len())
     saved = lengths.join(kept, on=["dataset", "question_id"], how="semi")["tokens"].sum()
     assert routed["threshold"] == 0

@@ -19,7 +19,7 @@ from calibsft.responses.formats import Format
 from calibsft.rl.method import Method
 from calibsft.rollouts.prompts import prompt_ids
 from calibsft.schema import Question
-from calibsft.success_rates import count_endings, ending_lines, rate_questions, require_endings
+from calibsft.success_rates import count_endings, ending_lines, rate_questions
 from calibsft.tables import QUESTION_KEYS, read_table
 
 SUCCESS_RATE = "success_rate"
@@ -101,7 +101,6 @@ def _labels_of(verdicts: Path) -> pl.DataFrame:
     files = shards(verdicts)
     if not files or "correct" not in pl.read_parquet_schema(files[0]):
         raise InputError(f"{verdicts}: no verdicts there; give the folder that calibsft verify wrote")
-    require_endings(verdicts)
     return pl.scan_parquet(files).select(*QUESTION_KEYS, "correct", "ending").collect()
 
 

@@ -13,7 +13,7 @@ from calibsft.artifacts import QUESTIONS
 from calibsft.errors import InputError
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse
-from calibsft.success_rates import ending_column, require_endings
+from calibsft.success_rates import ending_column
 from calibsft.tables import (
     KEYS,
     QUESTION_KEYS,
@@ -33,7 +33,6 @@ OPTIONAL = ("sample", "finished", "dataset")
 
 def pool_of_run(rollouts: Path, verdicts: Path) -> pl.LazyFrame:
     """The pool of finished rollout and verify stages."""
-    require_endings(verdicts)
     responses = pl.scan_parquet(rollouts / "part-*.parquet")
     questions = pl.scan_parquet(rollouts / QUESTIONS).select("dataset", "question_id", "question")
     graded = pl.scan_parquet(verdicts / "part-*.parquet").select(*KEYS, "correct", "reason", "ending")
