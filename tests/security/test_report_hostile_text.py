@@ -19,11 +19,12 @@ from calibsft.report import (
     StageCost,
     TrainingRun,
     TrainingSet,
-    seeds_table,
     write_report,
 )
 from calibsft.report import page as report_page
+from calibsft.report.markup import markdown_table
 from calibsft.report.page import write_page
+from calibsft.report.seed_tables import each_seed_table, spread_table
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -231,10 +232,15 @@ def test_hostile_text_does_not_break_markdown_tables_or_fences(report: tuple[str
 def test_hostile_labels_do_not_break_the_seeds_table(text: str) -> None:
     model = hostile_run(text).models[0]
     results = [SeedResult(seed, text, score_table(model.rows), 3.0) for seed in (0, 1)]
-    lines = seeds_table([*results, SeedResult(1, f"{text} 2", score_table(model.rows))]).split("\n")
-    assert len(lines) == 11
-    assert {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in lines[2:9]} == {10}
-    assert not any("<" in line for line in lines)
+    results.append(SeedResult(1, f"{text} 2", score_table(model.rows)))
+    spread = spread_table(results)
+    assert spread is not None
+    # A title, two lines of header and as many rows as models, or models and seeds; below the means, who has fewer.
+    for table, lines_of_it, rows, bars in ((each_seed_table(results), 7, 3, 10), (spread, 8, 2, 9)):
+        lines = markdown_table(table).split("\n")
+        assert len(lines) == lines_of_it
+        cells = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in lines[2 : 4 + rows]}
+        assert cells == {bars} and not any("<" in line for line in lines)
 
 
 def test_the_page_names_no_address_outside_the_text_of_the_run(tmp_path: Path) -> None:

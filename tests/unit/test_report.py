@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from statistics import mean, stdev
 
 import polars as pl
 import pytest
@@ -14,13 +15,13 @@ from calibsft.report import (
     SeedResult,
     StageCost,
     TrainingSet,
-    seeds_table,
     write_report,
 )
 from calibsft.report.columns import duration
 from calibsft.report.comparisons import COMPARED, difference_tables, estimator_table, prior_table
 from calibsft.report.markup import Cell
 from calibsft.report.page import write_page
+from calibsft.report.seed_tables import each_seed_table, spread_table
 from calibsft.report.tables import benchmark_table, cost_table, filter_table, headline_tables, reasons_table
 
 
@@ -179,19 +180,24 @@ def test_reasons_and_filters_are_counted_and_absent_when_empty() -> None:
     assert filter_table(()) is None
 
 
-def test_seeds_table_gives_each_seed_and_the_mean_over_seeds() -> None:
-    rows = [(0, "Base", SCORES[0]), (0, "Tuned", SCORES[1]), (1, "Base", SCORES[1]), (1, "Tuned", SCORES[1])]
-    lines = seeds_table([SeedResult(*row) for row in rows]).splitlines()
-    body = [
-        [cell.strip(" *") for cell in line.strip("|").split("|")] for line in lines if line.startswith("| ")
-    ][2:]
-    assert [row[:2] for row in body] == [
-        ["0", "Base"], ["0", "Tuned"], ["1", "Base"], ["1", "Tuned"], ["mean", "Base"], ["mean", "Tuned"]
-    ]  # fmt: skip
+def test_seeds_are_shown_each_and_as_mean_with_the_deviation_of_a_sample() -> None:
+    rows = [(None, "Base", SCORES[0]), (0, "Tuned", SCORES[0]), (1, "Tuned", SCORES[1])]
+    results = [SeedResult(*row) for row in rows]
+    each, spread = each_seed_table(results), spread_table(results)
+    assert spread is not None and spread_table(results[:2]) is None
+    assert [[cell.text for cell in row[:2]] for row in each.rows] == [
+        ["–", "Base"],
+        ["0", "Tuned"],
+        ["1", "Tuned"],
+    ]
+    assert [row[0].text for row in spread.rows] == ["Base", "Tuned"]
     first, second = (score["splits"]["mean over datasets"] for score in SCORES)
-    for place, key in enumerate(("pass@1", "auroc", "brier", "ece", "ece_pooled"), start=2):
-        assert body[0][place] == f"{first[key]:.3f}"
-        assert body[4][place] == f"{(first[key] + second[key]) / 2:.3f}"
+    for place, key in enumerate(("pass@1", "auroc", "brier", "ece", "ece_pooled"), start=1):
+        values = first[key], second[key]
+        assert each.rows[2][place + 1].text == f"{second[key]:.3f}"
+        base, tuned = (row[place] for row in spread.rows)
+        assert (base.text, base.span) == (f"{first[key]:.3f}", "")
+        assert (tuned.text, tuned.span) == (f"{mean(values):.3f}", f"± {stdev(values):.3f}")
 
 
 def test_report_writes_page_markdown_and_figures_and_leaves_nothing_else(tmp_path: Path) -> None:
