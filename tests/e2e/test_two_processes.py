@@ -2,21 +2,19 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
-import polars as pl
 import pytest
 from safetensors.numpy import load_file
 
-from calibsft.artifacts import write_parquet
 from calibsft.cli import main
 from calibsft.rl.questions import TrainingQuestion
 from calibsft.rl.sampling import QuestionPlan
+from launching import two_processes, write_training_set
 
 SETTINGS = (
     "steps=5",
@@ -26,16 +24,6 @@ SETTINGS = (
     "max_tokens=64",
     "save_every=2",
 )
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def two_processes() -> list[str]:
-    return ["-m", "torch.distributed.run", "--nproc_per_node=2", f"--master_port={free_port()}"]
 
 
 def fine_tune(launcher: list[str], checkpoint: Path, data: Path, out: Path) -> tuple[list[float], str]:
@@ -63,17 +51,9 @@ def fine_tune(launcher: list[str], checkpoint: Path, data: Path, out: Path) -> t
 
 
 def test_two_processes_train_like_one(random_checkpoint: Path, tmp_path: Path) -> None:
-    # Correct responses are unevenly spread, so a mean per process would differ from the global mean.
-    rows = [
-        {
-            "question_id": str(i), "sample": 0, "question": f"{10 + i}*11", "correct": i % 5 == 0,
-            "response": f"<think>{'7' * (i % 7)}</think><answer>{i:04d}</answer><confidence>0.{10 + i}</confidence>",
-        }
-        for i in range(40)
-    ]  # fmt: skip
-    write_parquet(tmp_path / "sft.parquet", pl.DataFrame(rows))
-    one, _ = fine_tune([], random_checkpoint, tmp_path / "sft.parquet", tmp_path / "one")
-    two, stdout = fine_tune(two_processes(), random_checkpoint, tmp_path / "sft.parquet", tmp_path / "two")
+    data = write_training_set(tmp_path / "sft.parquet")
+    one, _ = fine_tune([], random_checkpoint, data, tmp_path / "one")
+    two, stdout = fine_tune(two_processes(), random_checkpoint, data, tmp_path / "two")
     assert two == pytest.approx(one, rel=1e-5)
     assert len(two) == 5
     assert stdout.count("checkpoint:") == 1

@@ -12,7 +12,6 @@ from calibsft.rl.fitting import require_fitting
 from calibsft.rl.methods import METHODS
 from calibsft.rl.trainer import RlTrainer
 from calibsft.training import watchers
-from calibsft.training.checkpoints import CHECKPOINTS, save_model
 
 
 def test_one_name_of_a_watcher_is_enough() -> None:
@@ -37,16 +36,3 @@ def test_a_training_is_not_resumed_by_another_number_of_processes(tmp_path: Path
     trainer = SimpleNamespace(args=SimpleNamespace(world_size=1, process_index=0))
     with pytest.raises(InputError, match="began with 2 processes and now has 1"):
         RlTrainer.load_sampling(trainer, tmp_path)
-
-
-def test_events_for_tensorboard_outlive_the_running_checkpoints(tmp_path: Path) -> None:
-    (tmp_path / CHECKPOINTS / "runs" / "today").mkdir(parents=True)
-    (tmp_path / CHECKPOINTS / "runs" / "today" / "events").write_text("loss")
-    trainer = SimpleNamespace(
-        accelerator=SimpleNamespace(wait_for_everyone=lambda: None),
-        model=object(),
-        save_model=lambda folder: Path(folder).mkdir(),
-    )
-    save_model(trainer, tmp_path, "card")
-    assert (tmp_path / "tensorboard" / "today" / "events").read_text() == "loss"
-    assert not (tmp_path / CHECKPOINTS).exists() and (tmp_path / "model" / "README.md").read_text() == "card"

@@ -38,7 +38,8 @@ from calibsft.rollouts.engine import Sampling
 from calibsft.rollouts.engine_transformers import TransformersEngine
 from calibsft.schema import Question
 from calibsft.training.adapters import with_adapters
-from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint, save_model
+from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint
+from calibsft.training.final import require_savable, save_model
 from calibsft.training.journal import Journal
 from calibsft.verify.pool import VerifierPool, available_processors
 from calibsft.verify.verifier import grader_name
@@ -92,6 +93,7 @@ def train_policy(
     with VerifierPool(max(1, available_processors() // int(os.environ.get("LOCAL_WORLD_SIZE", 1)))) as pool:
         policy = make_policy(model, tokenizer, confidence_format, method, settings, seed, pool)
         trainer = make_trainer(policy, asked, method, settings, seed, arguments)
+        require_savable(trainer)
         if evaluation is not None and settings.eval_every:
             trainer.add_callback(
                 HeldOutEvaluation(trainer, evaluation, settings, confidence_format, seed, folder, label)

@@ -22,7 +22,8 @@ from calibsft.sft.supervision import write_supervision
 from calibsft.sft.trainer import CalibSftTrainer
 from calibsft.tables import boolean_column, read_table
 from calibsft.training.adapters import with_adapters
-from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint, save_model
+from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint
+from calibsft.training.final import require_savable, save_model
 from calibsft.training.journal import Journal
 from calibsft.training.watchers import require_watchers
 
@@ -65,6 +66,7 @@ def fine_tune(
     draws = rows["draw"].to_list() if "draw" in rows.columns else [0] * len(rows)
     order = training_order(draws, settings.steps * settings.batch_size, seed)
     trainer = make_trainer(model, tokenizer, PlannedExamples(examples, order), settings, seed, folder, device)
+    require_savable(trainer)
     checkpoint = latest_checkpoint(folder / CHECKPOINTS)
     with Progress(label, settings.steps, "steps", checkpoint_step(checkpoint)) as progress:
         trainer.add_callback(Journal(folder / JOURNAL, checkpoint_step(checkpoint), progress, _note))

@@ -1,7 +1,7 @@
 """Checkpoints of a running training: safetensors and JSON only, complete or not at all.
 
 They lie in `checkpoints/` and count only with their completeness mark, written last: a kill while one is being
-written loses that one and nothing else. `save_model` writes the final one under a temporary name first.
+written loses that one and nothing else. The final one is `training.final`'s.
 """
 
 import json
@@ -10,19 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from peft import PeftModel
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import Trainer
 
-from calibsft.artifacts import CARD, write_text
 from calibsft.progress import FIRST_PROCESS, say
 
 OPTIMIZER_FILE, RANDOM_FILE = "optimizer.safetensors", "random.safetensors"
 COMPLETE_MARK = "complete"
-CHECKPOINTS, MODEL = "checkpoints", "model"
-TENSORBOARD = "tensorboard"
+CHECKPOINTS = "checkpoints"
 
 
 class PickleFreeTrainer(Trainer):  # type: ignore[misc]
@@ -92,24 +89,3 @@ def latest_checkpoint(folder: Path) -> Path | None:
 
 def checkpoint_step(checkpoint: Path | None) -> int:
     return int(checkpoint.name.split("-")[1]) if checkpoint else 0
-
-
-def save_model(trainer: PickleFreeTrainer, folder: Path, card: str) -> None:
-    """Write the final checkpoint under a temporary name, then give it its own; drop the running ones."""
-    partial = folder / f"{MODEL}.partial"
-    if FIRST_PROCESS:
-        shutil.rmtree(partial, ignore_errors=True)
-    trainer.accelerator.wait_for_everyone()
-    if isinstance(trainer.model, PeftModel):
-        trainer.model = trainer.model.merge_and_unload()
-    trainer.save_model(str(partial))
-    trainer.accelerator.wait_for_everyone()
-    if not FIRST_PROCESS:
-        return
-    write_text(partial / CARD, card)
-    shutil.rmtree(folder / MODEL, ignore_errors=True)
-    partial.rename(folder / MODEL)
-    if (folder / CHECKPOINTS / "runs").is_dir():  # where TensorBoard's events go
-        shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)
-        shutil.move(folder / CHECKPOINTS / "runs", folder / TENSORBOARD)
-    shutil.rmtree(folder / CHECKPOINTS, ignore_errors=True)
