@@ -604,9 +604,8 @@ def test_rl_with_golds_that_cannot_be_read(calibsft: Calibsft, short_base: Path)
     assert found.code == 2 and found.out == ""
     warning, refusal = found.err.splitlines()
     assert warning.startswith("warning: rl: the gold answer of question '") and "cannot be read" in warning
-    assert refusal == (
-        "calibsft: no gold answer of the questions asked could be read, so nothing is graded; mend the golds"
-    )
+    assert refusal.startswith("calibsft: no gold answer of the questions asked could be read")
+    assert "so nothing is graded; mend the golds" in refusal
     assert left() == ["recipe.resolved.yaml"]
 
 

@@ -214,6 +214,12 @@ def test_benchmarks_shape_rl_that_is_evaluated_on_the_way() -> None:
     assert changed == EVALS | {"rlcr", "calibsft-rlcr"}
 
 
+def test_a_judge_shapes_what_it_rewards_and_what_it_grades() -> None:
+    before, after = planned(), planned("judge.model=m")
+    changed = {name for name in before if before[name].settings != after[name].settings}
+    assert changed == EVALS | {"verify", "rlcr", "calibsft-rlcr"}
+
+
 def test_a_method_may_differ_from_the_others() -> None:
     found = planned(
         "pipelines=[[rlvr, redoubt], [rlcr]]", "rl_methods.redoubt={steps: 3, learning_rate: 0.5}"

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from calibsft.errors import InputError
+from calibsft.recipe import JudgeSettings
 from calibsft.responses import render
 from calibsft.rl import segment_advantages
 from calibsft.rl.reward_functions import trl_reward
+from judge_server import Server
 
 RIGHT, WRONG = render("6*7", "42", "0.90"), render("6*7", "41", "0.70")
 UNSURE, TAIL = render("6*7", "42", "0.60"), render("6*7", "42", "0.95") + " I am sure."
@@ -222,3 +224,24 @@ def test_rewards_centred_and_scaled_as_trl_does_are_the_methods_advantages() -> 
         "rlcr", [1, 1, 0, 1, 0, 0], [0.9, 0.6, 0.7, 0.95, 0.8, None], [1, 1, 1, 0, 0, 0]
     )
     assert found["answer"] == pytest.approx([(p - mean) / (deviation + 1e-4) for p in paid], abs=1e-12)
+
+
+def test_a_judge_is_asked_about_its_own_kind_alone(server: Server) -> None:
+    server.answer = lambda body: (200, "Yes" if "<prediction>42<" in body["messages"][1]["content"] else "No")
+    judge = JudgeSettings(model="m", url=server.url)
+    columns = {"gold": ["forty-two", "forty-two", "42"], "kind": ["judge", "judge", "math"]}
+    texts = [RIGHT, WRONG, RIGHT]
+    reward = trl_reward("rlvr", judge=judge)
+    assert reward(prompts=texts, completions=texts, question=["6*7"] * 3, **columns) == [2, 1, 2]
+    assert len(server.bodies) == 2 and all("<question>6*7</question>" in prompt for prompt in server.prompts)
+    assert trl_reward("rlvr")(prompts=texts, completions=texts, **columns) == [1, 1, 2], "by alias"
+    with pytest.raises(InputError, match="no column 'question'; add it"):
+        reward(prompts=texts, completions=texts, **columns)
+
+
+def test_a_response_that_is_not_judged_is_left_out(server: Server) -> None:
+    server.answer = lambda body: (200, "Hm")
+    judge = JudgeSettings(model="m", url=server.url)
+    reward = trl_reward("rlvr", judge=judge)
+    columns = {"gold": ["forty-two"], "kind": ["judge"], "question": ["6*7"]}
+    assert reward(prompts=[""], completions=[RIGHT], **columns) == [None]

@@ -3,7 +3,8 @@
 Token sets are checked for a tokenizer with one token per tag and for ones that merge over tag borders.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from math import log
 
 import numpy as np
@@ -24,6 +25,10 @@ from calibsft.rl.scoring import Response, ScoredGroup, Scorer
 from calibsft.rl.token_sets import confidence_tokens
 from calibsft.rollouts.engine import Completion
 from calibsft.verify import VerifierPool
+from calibsft.verify.grader import GradeItem
+from calibsft.verify.judge import Judge
+from calibsft.verify.judge.prompt import Prompt
+from calibsft.verify.verifier import Verifier, grade_item
 
 THINK, ANSWER, CONFIDENCE = "<think>57*7</think>", "<answer>399</answer>", "<confidence>0.73</confidence>"
 WHOLE = THINK + ANSWER + CONFIDENCE
@@ -98,9 +103,9 @@ def test_a_split_character_after_the_answer_is_marked_from_its_first_byte() -> N
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[VerifierPool]:
-    with VerifierPool(workers=1, seconds=2.0) as pool:
-        yield pool
+def verifier() -> Iterator[Verifier]:
+    with Verifier(pool=VerifierPool(workers=1, seconds=2.0)) as verifier:
+        yield verifier
 
 
 def completion(text: str, finished: bool = True, build: Build = playground) -> Completion:
@@ -110,9 +115,9 @@ def completion(text: str, finished: bool = True, build: Build = playground) -> C
     return Completion(ids, finished, -numbers, numbers)
 
 
-def scorer(pool: VerifierPool, build: Build = playground, leave_one_out: bool = False) -> Scorer:
+def scorer(verifier: Verifier, build: Build = playground, leave_one_out: bool = False) -> Scorer:
     end = (build().eos_token_id,)
-    return Scorer(build(), end, FORMATS["probability"], TokenSet.POST_ANSWER, pool, leave_one_out)
+    return Scorer(build(), end, FORMATS["probability"], TokenSet.POST_ANSWER, verifier, leave_one_out)
 
 
 def question(
@@ -121,8 +126,8 @@ def question(
     return TrainingQuestion("d", "57*7", (gold,) if isinstance(gold, str) else gold, kind, (9, 8, 7), q)
 
 
-def score(pool: VerifierPool, texts: list[str], asked: TrainingQuestion | None = None) -> ScoredGroup:
-    (found,) = scorer(pool).score([asked or question()], [[completion(text) for text in texts]])
+def score(verifier: Verifier, texts: list[str], asked: TrainingQuestion | None = None) -> ScoredGroup:
+    (found,) = scorer(verifier).score([asked or question()], [[completion(text) for text in texts]])
     return found
 
 
@@ -130,7 +135,7 @@ def answer(text: str, confidence: str = "0.73") -> str:
     return f"<think>5</think><answer>{text}</answer><confidence>{confidence}</confidence>"
 
 
-def test_a_group_says_what_was_right_how_sure_and_how_written(pool: VerifierPool) -> None:
+def test_a_group_says_what_was_right_how_sure_and_how_written(verifier: Verifier) -> None:
     texts = [
         answer("399"),
         answer("398", "0.05"),
@@ -138,7 +143,7 @@ def test_a_group_says_what_was_right_how_sure_and_how_written(pool: VerifierPool
         "<think>5</think><answer>399</answer>",
         "5",
     ]
-    found = score(pool, texts, question(("1", "399"), q=0.25))
+    found = score(verifier, texts, question(("1", "399"), q=0.25))
     assert found.group.correct_G.tolist() == [True, False, True, True, False]
     assert found.group.well_formed_G.tolist() == [True, True, False, False, False]
     assert np.array_equal(found.group.confidence_G, [0.73, 0.05, 0.73, np.nan, np.nan], equal_nan=True)
@@ -147,48 +152,92 @@ def test_a_group_says_what_was_right_how_sure_and_how_written(pool: VerifierPool
     assert (found.question_id, found.prompt_ids, found.group.success_rate) == ("57*7", (9, 8, 7), 0.25)
 
 
-def test_tokens_and_their_log_probabilities_are_the_sampled_ones_with_the_end(pool: VerifierPool) -> None:
+def test_tokens_and_their_log_probabilities_are_the_sampled_ones_with_the_end(verifier: Verifier) -> None:
     sampled = completion(WHOLE)
-    (response,) = score(pool, [WHOLE]).responses
+    (response,) = score(verifier, [WHOLE]).responses
     assert response.token_ids == sampled.token_ids and response.token_ids[-1] == playground().eos_token_id
     assert response.logprobs_T is not None and (response.logprobs_T == sampled.logprobs).all()
     assert response.confidence_T.shape == (len(sampled.token_ids),) and response.confidence_T[-1]
 
 
-def test_a_response_that_hit_the_limit_is_truncated_however_it_looks(pool: VerifierPool) -> None:
-    (found,) = scorer(pool).score([question()], [[completion(WHOLE), completion(WHOLE, finished=False)]])
+def test_a_response_that_hit_the_limit_is_truncated_however_it_looks(verifier: Verifier) -> None:
+    (found,) = scorer(verifier).score([question()], [[completion(WHOLE), completion(WHOLE, finished=False)]])
     assert [response.reason for response in found.responses] == ["ok", "truncated"]
     assert found.group.well_formed_G.tolist() == [True, False]
     assert found.group.correct_G.tolist() == [True, True], "it is right, whatever its layout"
     assert found.group.counted_G.tolist() == [True, False]
 
 
-def test_entropy_is_the_mean_over_the_tokens_of_the_value_alone(pool: VerifierPool) -> None:
+def test_entropy_is_the_mean_over_the_tokens_of_the_value_alone(verifier: Verifier) -> None:
     first = encode(playground(), WHOLE).index(encode(playground(), "<confidence>")[0]) + 1
-    whole, malformed = score(pool, [WHOLE, WHOLE + "7"]).responses
+    whole, malformed = score(verifier, [WHOLE, WHOLE + "7"]).responses
     assert whole.entropy == pytest.approx(np.mean([first, first + 1, first + 2, first + 3]))
     assert malformed.entropy is None
 
 
-def test_a_gold_that_cannot_be_read_drops_its_group_and_no_other(pool: VerifierPool) -> None:
+def test_a_gold_that_cannot_be_read_drops_its_group_and_no_other(verifier: Verifier) -> None:
     row = [completion(answer("7")), completion(answer("399"))]
     asked = [question(), question("9^{9^{9^9}}", "math"), question("7")]
-    found = scorer(pool).score(asked, [row] * 3)
+    found = scorer(verifier).score(asked, [row] * 3)
     assert [group.group.correct_G.tolist() for group in found] == [[False, True], [True, False]]
 
 
-def test_hostile_answers_cost_their_own_verdict_only(pool: VerifierPool) -> None:
+def test_hostile_answers_cost_their_own_verdict_only(verifier: Verifier) -> None:
     answers = [r"\frac{x}{2}", "(x+y+z+1)^{200}", r"\frac{x}{3}", "9^{9^{9^9}}", r"x\cdot\frac{1}{2}"]
     row = [completion(answer(text), build=byte_level) for text in answers]
-    (found,) = scorer(pool, byte_level).score([question(r"\frac{1}{2}x", "math")], [row])
+    (found,) = scorer(verifier, byte_level).score([question(r"\frac{1}{2}x", "math")], [row])
     assert found.group.correct_G.tolist() == [True, False, False, False, True]
     assert found.group.well_formed_G.all()
 
 
-def test_leave_one_out_reaches_the_group(pool: VerifierPool) -> None:
+class EvenNumbers:
+    """A judge model that says yes to even numbers and nothing readable to 13, and keeps what it was asked."""
+
+    name = "even"
+
+    def __init__(self) -> None:
+        self.prompts: list[Prompt] = []
+
+    def ask(self, prompts: Sequence[Prompt], on_reply: Callable[[int, str | None], None]) -> None:
+        self.prompts += prompts
+        for i, prompt in enumerate(prompts):
+            number = int(prompt.user.split("<prediction>")[1].split("<")[0])
+            on_reply(i, "perhaps" if number == 13 else "Yes" if number % 2 == 0 else "No")
+
+
+def test_a_judge_grades_what_is_rewarded_and_is_told_the_question() -> None:
+    model = EvenNumbers()
+    asked = [
+        replace(question("a city", "judge"), text="Which city?"),
+        question("398"),
+        question("a city", "judge"),
+    ]
+    row = [completion(answer("398")), completion(answer("399"))]
+    unjudged = [completion(answer("398")), completion(answer("13"))]
+    with Verifier(Judge(model)) as verifier:
+        found = scorer(verifier).score(asked, [row, row, unjudged])
+    assert [group.group.correct_G.tolist() for group in found] == [[True, False], [True, False]]
+    assert sum("Which city?" in prompt.user for prompt in model.prompts) == 2
+
+
+def test_a_group_with_a_response_that_is_not_judged_is_left_out_and_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    row = [completion(answer("398")), completion(answer("13"))]
+    with Verifier(Judge(EvenNumbers())) as verifier:
+        assert scorer(verifier).score([question("a city", "judge")], [row]) == []
+    assert "the judge gave no verdict on a response to question '57*7'" in capsys.readouterr().err
+
+
+def test_only_a_judge_is_told_the_question() -> None:
+    assert grade_item("exact", ("1",), None, question="1*1") == GradeItem("exact", ("1",), "")
+    assert grade_item("judge", ("1",), None, question="1*1") == GradeItem("judge", ("1",), "", question="1*1")
+
+
+def test_leave_one_out_reaches_the_group(verifier: Verifier) -> None:
     rows = [[completion(answer("399")), completion(answer("7")), completion(answer("7"))]]
     for leave_one_out, expected in ((False, [1 / 3] * 3), (True, [0, 1 / 2, 1 / 2])):
-        (found,) = scorer(pool, leave_one_out=leave_one_out).score([question()], rows)
+        (found,) = scorer(verifier, leave_one_out=leave_one_out).score([question()], rows)
         assert found.group.group_success_G.tolist() == expected
 
 

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from calibsft.errors import InputError
+from calibsft.evaluation import Benchmarks
 from calibsft.playground.world import training_questions
 from calibsft.recipe import EvalSettings, LoraSettings, RlSettings
 from calibsft.responses.formats import FORMATS
@@ -30,6 +32,7 @@ from calibsft.rl.train import (
 )
 from calibsft.rl.trainer import RlTrainer
 from calibsft.schema import Question
+from judge_server import Server
 
 FORMAT = FORMATS["probability"]
 
@@ -298,6 +301,49 @@ def _stop_at(updates: int) -> Callable[..., None]:
         original(self, *args, **kwargs)
 
     return stop
+
+
+def says_yes_to_even_numbers(body: dict[str, Any]) -> tuple[int, str]:
+    said = body["messages"][1]["content"].split("<prediction>")[1].split("<")[0]
+    return 200, "Yes" if said[-1] in "02468" else "No"
+
+
+def test_the_judge_grades_rewards_and_held_out_evaluations(
+    calibsft: Callable[..., tuple[int, str, str]],
+    short_base: Path,
+    server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server.answer = says_yes_to_even_numbers
+    rows = [
+        {"question_id": q.id, "question": q.text, "gold": "an even number", "kind": "judge"}
+        for q in QUESTIONS
+    ]
+    (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    class Judged(Benchmarks):
+        """The same questions, for a judge."""
+
+        def __init__(self, settings: EvalSettings) -> None:
+            super().__init__(settings)
+            self.questions = [replace(question, grader="judge") for question in self.questions]
+
+    monkeypatch.setattr("calibsft.rl.evaluations.Benchmarks", Judged)
+    sizes = {**QUICK.model_dump(exclude_defaults=True), "steps": 1, "eval_every": 1, "eval_questions": 2}
+    changes = [word for key, value in sizes.items() for word in ("--set", f"{key}={value}")]
+    paths = ("--model", short_base, "--data", tmp_path / "questions.jsonl", "--benchmarks", "multiply-1")
+    words = ("rl", "--method", "dcpo", *paths, "--device", "cpu", *changes, "--out")
+    code, _, err = calibsft(*words, "judged", "--judge", "m", "--judge-url", server.url)
+    assert code == 0, err
+    named = "judge-1 m (exact aliases unasked)"
+    assert json.loads(Path("judged/manifest.json").read_text())["verifier"] == [named]
+    assert 0 < journal(Path("judged"))[0]["pass@1"] < 1
+    (verdicts,) = Path("judged/evals").glob("*/verdicts/part-*.parquet")
+    assert set(pl.read_parquet(verdicts)["grader"]) == {named}
+    assert any(f"<question>{QUESTIONS[0].text}</question>" in prompt for prompt in server.prompts)
+    code, _, err = calibsft(*words, "aliases", "--set", "max_batches=1")
+    assert code == 2 and "(0 all right, 4 all wrong)" in err, "nothing that it says is an alias"
 
 
 def test_unanimous_groups_are_refused_or_kept_for_their_confidence(short_base: Path, tmp_path: Path) -> None:

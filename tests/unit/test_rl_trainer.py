@@ -38,7 +38,7 @@ from calibsft.rl.train import (
 from calibsft.rl.trainer import RlTrainer
 from calibsft.rollouts.engine import Completion
 from calibsft.training.adapters import with_adapters
-from calibsft.verify import VerifierPool
+from calibsft.verify.verifier import Verifier
 
 FORMAT = FORMATS["probability"]
 
@@ -91,7 +91,7 @@ def build(random_checkpoint: Path, tmp_path: Path) -> Callable[..., RlTrainer]:
         if settings.lora:
             model = with_adapters(model, settings.lora)
         tokenizer = load_tokenizer(str(random_checkpoint))
-        policy = make_policy(model, tokenizer, FORMAT, METHODS[method], settings, 0, VerifierPool())
+        policy = make_policy(model, tokenizer, FORMAT, METHODS[method], settings, 0, Verifier())
         arguments = training_arguments(settings, 0, tmp_path, "cpu", "rl")
         trainer = make_trainer(policy, [], METHODS[method], settings, 0, arguments)
         torch.manual_seed(1)

@@ -5,8 +5,21 @@ from typing import Annotated, Any
 
 import typer
 
-from calibsft.artifacts import file_hash, model_inputs, read_manifest
-from calibsft.cli.options import Device, FormatName, Fresh, HashCheck, Out, Seed, TrainingSet, listed, perform
+from calibsft.artifacts import JUDGE_CACHE, file_hash, model_inputs, read_manifest
+from calibsft.cli.options import (
+    Device,
+    FormatName,
+    Fresh,
+    HashCheck,
+    JudgeModel,
+    JudgeUrl,
+    Out,
+    Seed,
+    TrainingSet,
+    judge_settings,
+    listed,
+    perform,
+)
 from calibsft.errors import InputError
 from calibsft.progress import FIRST_PROCESS
 
@@ -35,6 +48,8 @@ def rl(
         str, typer.Option("--benchmarks", help="Comma-separated; evaluated every --set eval_every=N steps.")
     ] = "",
     format: FormatName = "probability",
+    judge: JudgeModel = None,
+    judge_url: JudgeUrl = None,
     seed: Seed = 43,
     device: Device = "auto",
     fresh: Fresh = False,
@@ -53,7 +68,11 @@ def rl(
     from calibsft.rl.fitting import require_fitting, require_format
     from calibsft.rl.methods import get_method
 
-    chosen, confidence_format = get_method(method), get_format(format)
+    chosen, confidence_format, asked = (
+        get_method(method),
+        get_format(format),
+        judge_settings(judge, judge_url),
+    )
     settings = validated(RlSettings, parse_overrides(overrides or []), "rl")
     require_format(chosen, confidence_format)
     require_fitting(chosen, settings)
@@ -74,11 +93,13 @@ def rl(
         "seed": seed,
         "rl": settings.model_dump(mode="json"),
         "benchmarks": names,
+        **({"judge": asked.model_dump(mode="json")} if judge else {}),
     }
 
     def work(folder: Path) -> dict[str, Any]:
         from calibsft.rl.questions import read_questions
         from calibsft.rl.train import train_policy
+        from calibsft.verify.judge import load_judge
 
         questions, rates = read_questions(data, verdicts)
         return train_policy(
@@ -92,6 +113,7 @@ def rl(
             folder,
             device,
             evaluation,
+            judge=load_judge(asked, folder / JUDGE_CACHE, device),
         )
 
     inputs = _inputs(model, data, verdicts)

@@ -85,7 +85,8 @@ def _stages_of(run: Run, chain: Chain) -> Iterator[Stage]:
         yield from _sampled(run, sampled)
         needs = (model_stage(chain.parent), sampled.stage("rollout"), sampled.stage("verify"))
         watched = ("eval",) if run.recipe.rl_of(chain.steps[-1]).eval_every else ()
-        sections = ("seed", "format", "model", "device", "rl", *watched)
+        judged = ("judge",) if run.recipe.judge.model else ()
+        sections = ("seed", "format", "model", "device", "rl", *watched, *judged)
         yield make(chain.stage(), chain, sections, needs, stages.run_rl)
     yield make(chain.evaluation, chain, (*SAMPLED_FROM, "eval", "judge"), model, stages.evaluate)
 

@@ -140,6 +140,7 @@ def run_rl(run: Run, chain: Chain, folder: Path) -> Facts:
     from calibsft.rl.methods import get_method
     from calibsft.rl.questions import read_questions
     from calibsft.rl.train import train_policy
+    from calibsft.verify.judge import load_judge
 
     recipe, base = run.recipe, chain.base.sampled
     questions, rates = read_questions(run.root / base.stage("rollout"), run.root / base.stage("verify"))
@@ -155,6 +156,7 @@ def run_rl(run: Run, chain: Chain, folder: Path) -> Facts:
         recipe.device,
         recipe.eval,
         folder.name,
+        load_judge(recipe.judge, folder / JUDGE_CACHE, recipe.device, recipe.dtype),
     )
     start = {"start": chain.parent.label, "calibrated": CALIBSFT in chain.steps}
     return {**facts, **_identity(run, chain), **start}

@@ -17,6 +17,7 @@ from calibsft.progress import FIRST_PROCESS
 from calibsft.recipe import EvalSettings, RlSettings
 from calibsft.responses.formats import Format
 from calibsft.rollouts.load import make_collector
+from calibsft.verify.judge import Judge
 
 if TYPE_CHECKING:
     from calibsft.rl.trainer import RlTrainer
@@ -36,9 +37,11 @@ class HeldOutEvaluation(TrainerCallback):  # type: ignore[misc]
         seed: int,
         folder: Path,
         label: str,
+        judge: Judge | None = None,
     ) -> None:
         assert settings.eval_every is not None
         self._trainer, self._settings, self._folder, self._label = trainer, settings, folder, label
+        self._judge = judge
         self._every = settings.eval_every * settings.updates
         self._evaluation = evaluation.model_copy(update={"limit": settings.eval_questions, "budgets": ()})
         self._benchmarks = Benchmarks(self._evaluation)
@@ -57,7 +60,7 @@ class HeldOutEvaluation(TrainerCallback):  # type: ignore[misc]
     def _evaluate(self, step: int) -> None:
         folder = self._folder / FOLDER / f"step-{step:05d}"
         label = f"{self._label}, step {step}"
-        evaluate_with(self._collector, self._evaluation, folder, label, self._benchmarks)
+        evaluate_with(self._collector, self._evaluation, folder, label, self._benchmarks, self._judge)
         metrics = read_metrics(folder)
         lines = [line for line in _lines(self._folder / EVALS) if json.loads(line)["step"] < step]
         lines.append(json.dumps({"step": step, "splits": metrics["splits"]}) + "\n")

@@ -28,7 +28,7 @@ SuccessRates = Mapping[tuple[str, str], float]
 
 @dataclass(frozen=True, slots=True)
 class TrainingQuestion:
-    """One question as RL asks it; `success_rate` is the starting model's, None where unknown."""
+    """One question as RL asks it; `success_rate` is the starting model's, None where unknown. A judge reads `text`."""
 
     dataset: str
     id: str
@@ -37,6 +37,7 @@ class TrainingQuestion:
     prompt_ids: tuple[int, ...]
     success_rate: float | None
     tolerance: str = ""
+    text: str = ""
 
 
 def read_questions(data: Path, verdicts: Path | None = None) -> tuple[list[Question], SuccessRates]:
@@ -163,4 +164,5 @@ def _with_prompt(
         prompt_ids(tokenizer, question.text, confidence_format),
         rates.get((question.dataset, question.id)),
         question.tolerance,
+        question.text,
     )

@@ -12,13 +12,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from calibsft.errors import InputError
+from calibsft.recipe import JudgeSettings
 from calibsft.responses.formats import get_format
 from calibsft.responses.parse import Parsed, parse
 from calibsft.rl.method import Group, Method
 from calibsft.rl.methods import get_method
 from calibsft.schema import Grade
-from calibsft.verify import GradeItem, VerifierPool
+from calibsft.verify import GradeItem
 from calibsft.verify.files import DEFAULT_KIND
+from calibsft.verify.judge import JUDGE, load_judge
+from calibsft.verify.verifier import Verifier, grade_item
 
 Completion: TypeAlias = str | list[dict[str, Any]]
 
@@ -26,12 +29,15 @@ Completion: TypeAlias = str | list[dict[str, Any]]
 REASONING_KEYS = ("reasoning_content", "thinking")
 
 
-def trl_reward(method: str, confidence_format: str = "probability") -> Callable[..., list[float | None]]:
+def trl_reward(
+    method: str, confidence_format: str = "probability", judge: JudgeSettings | None = None
+) -> Callable[..., list[float | None]]:
     """A reward function for `GRPOTrainer`, named "rlcr_reward" and the like in TRL's logs.
 
     It reads these columns of the dataset: `gold`, a text or a list of aliases; optionally `kind`, the grader ("math"
-    where there is none); and for c3rl `success_rate`, the question's success rate before RL. A row whose gold
-    answer is missing or unreadable gets None, which TRL leaves out; an answer that cannot be graded in time is wrong.
+    where there is none); `question` where a judge is asked; and for c3rl `success_rate`, the question's success rate
+    before RL. A row whose gold answer is missing or unreadable, or on which the judge gives no verdict, gets None, which
+    TRL leaves out; an answer that cannot be graded in time is wrong.
     TRL drops special tokens from completions, so `<think>`, `<answer>` and `<confidence>` must be ordinary ones.
 
     Parameters
@@ -40,6 +46,8 @@ def trl_reward(method: str, confidence_format: str = "probability") -> Callable[
         rlvr, rlcr or c3rl. The others reward answer and confidence tokens differently.
     confidence_format
         The format that the prompts ask for, a name from `calibsft.responses.FORMATS`.
+    judge
+        The model that judges answers of kind `judge`, as in a recipe; without one they are matched against their aliases.
 
     Raises
     ------
@@ -47,14 +55,15 @@ def trl_reward(method: str, confidence_format: str = "probability") -> Callable[
         At once for a method or format that does not fit; when called, for a missing column or a bad value in one.
     """
     chosen, written = _scalar_method(method, confidence_format), get_format(confidence_format)
-    pool = VerifierPool()  # starts its processes with the first answer that needs one, and keeps them
+    asked = load_judge(judge, cache=None) if judge else None
+    verifier = Verifier(asked)  # starts its processes with the first answer that needs one, and keeps them
 
     def reward(
         prompts: Sequence[Any], completions: Sequence[Completion], completion_ids: Any = None, **columns: Any
     ) -> list[float | None]:
         parsed = [parse(_text(completion), written) for completion in completions]
         rates = _success_rates(chosen, columns, len(parsed))
-        grades = pool.grade_all(_items(parsed, columns))
+        grades = verifier.grade_all(_items(parsed, columns, judged=asked is not None))
         return [_reward(chosen, *row) for row in zip(parsed, grades, rates, strict=True)]
 
     reward.__name__ = reward.__qualname__ = f"{chosen.name}_reward"
@@ -85,14 +94,16 @@ def _text(completion: Completion) -> str:
     return str(content) if reasoning is None else f"<think>{reasoning}</think>{content}"
 
 
-def _items(parsed: Sequence[Parsed], columns: dict[str, Any]) -> list[GradeItem]:
+def _items(parsed: Sequence[Parsed], columns: dict[str, Any], judged: bool) -> list[GradeItem]:
     golds = _column("gold", columns, len(parsed), "the reference answer or a list of aliases")
     given = columns.get("kind") is not None
     kinds = _column("kind", columns, len(parsed), "the grader") if given else [DEFAULT_KIND] * len(parsed)
-    # No answer is graded as an empty one: whether a gold can be read must not depend on the answer.
+    questions: Sequence[Any] = [""] * len(parsed)
+    if judged and JUDGE.name in kinds:
+        questions = _column("question", columns, len(parsed), "what the judge is told was asked")
     return [
-        GradeItem(str(kind or DEFAULT_KIND), _aliases(gold), p.answer or "")
-        for p, gold, kind in zip(parsed, golds, kinds, strict=True)
+        grade_item(str(kind or DEFAULT_KIND), _aliases(gold), p.answer, question=str(question))
+        for p, gold, kind, question in zip(parsed, golds, kinds, questions, strict=True)
     ]
 
 

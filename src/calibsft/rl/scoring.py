@@ -19,8 +19,7 @@ from calibsft.rl.token_sets import confidence_tokens
 from calibsft.rollouts.engine import Completion, FloatArray
 from calibsft.rollouts.read import text_offsets, value_entropy
 from calibsft.schema import Grade
-from calibsft.verify.grader import GradeItem
-from calibsft.verify.pool import VerifierPool
+from calibsft.verify.verifier import Verifier, grade_item
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +55,8 @@ class Scorer:
     ----------
     end_ids
         Every id that ends a response.
+    verifier
+        Grades the answers, as it does those of training data and evaluations.
     leave_one_out
         Passed on to the groups.
     """
@@ -66,36 +67,33 @@ class Scorer:
         end_ids: tuple[int, ...],
         confidence_format: Format,
         token_set: TokenSet,
-        pool: VerifierPool,
+        verifier: Verifier,
         leave_one_out: bool = False,
     ) -> None:
         self._tokenizer, self._end_ids, self._format = tokenizer, end_ids, confidence_format
-        self._token_set, self._pool, self._leave_one_out = token_set, pool, leave_one_out
+        self._token_set, self._verifier, self._leave_one_out = token_set, verifier, leave_one_out
         self._pieces: dict[int, str] = {}
         self._warned = False
 
     def score(
         self, questions: Sequence[TrainingQuestion], completions: Sequence[Sequence[Completion]]
     ) -> list[ScoredGroup]:
-        """One group per question; a question whose gold answer cannot be read gives none."""
+        """One group per question; one with a response that nothing can be said of gives none."""
         read = [[self._read(completion) for completion in row] for row in completions]
         items = [
-            GradeItem(question.kind, question.golds, parsed.answer or "", question.tolerance)
+            grade_item(question.kind, question.golds, parsed.answer, question.tolerance, question.text)
             for question, row in zip(questions, read, strict=True)
             for parsed, _ in row
         ]
-        grades = iter(self._pool.grade_all(items))
+        grades = iter(self._verifier.grade_all(items))
         groups = []
         for question, row in zip(questions, read, strict=True):
-            # No answer is graded as an empty one, which counts as wrong.
             graded = [next(grades) for _ in row]
             if all(grade.scored for grade in graded):
                 groups.append(self._group(question, row, graded))
             elif not self._warned:
                 self._warned = True
-                warn(
-                    f"rl: the gold answer of question '{question.id}' cannot be read; such questions are left out (said once)"
-                )
+                warn(f"rl: {_unscored(question, graded)}; such questions are left out (said once)")
         return groups
 
     def _read(self, completion: Completion) -> tuple[Parsed, Response]:
@@ -117,3 +115,10 @@ class Scorer:
             leave_one_out=self._leave_one_out,
         )
         return ScoredGroup(question.id, question.prompt_ids, tuple(response for _, response in row), group)
+
+
+def _unscored(question: TrainingQuestion, grades: Sequence[Grade]) -> str:
+    """Why nothing can be said of some of the responses to `question`."""
+    if Grade.UNJUDGED in grades:
+        return f"the judge gave no verdict on a response to question '{question.id}'"
+    return f"the gold answer of question '{question.id}' cannot be read"

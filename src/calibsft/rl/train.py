@@ -41,8 +41,9 @@ from calibsft.training.adapters import with_adapters
 from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint
 from calibsft.training.final import require_savable, save_model
 from calibsft.training.journal import Journal
+from calibsft.verify.judge import Judge
 from calibsft.verify.pool import VerifierPool, available_processors
-from calibsft.verify.verifier import grader_name
+from calibsft.verify.verifier import Verifier
 
 WAIT_SECONDS = 7 * 24 * 3600
 MOSTLY_MALFORMED = 0.5
@@ -60,6 +61,7 @@ def train_policy(
     device: str = "auto",
     evaluation: EvalSettings | None = None,
     label: str = "rl",
+    judge: Judge | None = None,
 ) -> dict[str, Any]:
     """Train `model_name` with `method` and leave the checkpoint in `folder/model`.
 
@@ -71,11 +73,14 @@ def train_policy(
         How to evaluate on the way, if `settings.eval_every` asks for it.
     label
         What progress lines call this training.
+    judge
+        Grades the answers of kind `judge`, those that are rewarded and those of evaluations; without one they are matched
+        against their aliases.
 
     Returns
     -------
     dict
-        Facts for the manifest: steps, updates and generated batches, counted apart; sampled tokens; device.
+        Facts for the manifest: steps, updates and generated batches, counted apart; sampled tokens; graders; device.
     """
     require_format(method, confidence_format)
     require_fitting(method, settings)
@@ -90,13 +95,16 @@ def train_policy(
     set_seed(seed)  # before adapters are initialised
     if settings.lora:
         model = with_adapters(model, settings.lora)
-    with VerifierPool(max(1, available_processors() // int(os.environ.get("LOCAL_WORLD_SIZE", 1)))) as pool:
-        policy = make_policy(model, tokenizer, confidence_format, method, settings, seed, pool)
+    workers = max(1, available_processors() // int(os.environ.get("LOCAL_WORLD_SIZE", 1)))
+    with Verifier(judge, VerifierPool(workers)) as verifier:
+        policy = make_policy(model, tokenizer, confidence_format, method, settings, seed, verifier)
         trainer = make_trainer(policy, asked, method, settings, seed, arguments)
         require_savable(trainer)
         if evaluation is not None and settings.eval_every:
             trainer.add_callback(
-                HeldOutEvaluation(trainer, evaluation, settings, confidence_format, seed, folder, label)
+                HeldOutEvaluation(
+                    trainer, evaluation, settings, confidence_format, seed, folder, label, judge
+                )
             )
         run(trainer, settings, folder, label)
     save_model(trainer, folder, rl_card(model_name, method, settings, confidence_format, len(asked)))
@@ -107,7 +115,7 @@ def train_policy(
         "generated_batches": max(gather_object([trainer.sampler.batches])),
         "questions": len(asked),
         "tokens": sum(gather_object([policy.tokens])),
-        REWARD_GRADERS: sorted({grader_name(question.kind) for question in asked}),
+        REWARD_GRADERS: sorted({verifier.name_of(question.kind) for question in asked}),
         "device": str(trainer.args.device),
     }
 
@@ -129,12 +137,17 @@ def make_policy(
     method: Method,
     settings: RlSettings,
     seed: int,
-    pool: VerifierPool,
+    verifier: Verifier,
 ) -> Policy:
     """The model with what asking it and scoring its answers needs."""
     engine = TransformersEngine(model, tokenizer, settings.max_rows)
     scorer = Scorer(
-        tokenizer, engine.end_ids, confidence_format, method.confidence_tokens, pool, settings.leave_one_out
+        tokenizer,
+        engine.end_ids,
+        confidence_format,
+        method.confidence_tokens,
+        verifier,
+        settings.leave_one_out,
     )
     sampling = Sampling(1.0, 1.0, settings.max_new_tokens, settings.stop)
     return Policy(engine, scorer, sampling, settings.group_size, seed)

@@ -25,8 +25,8 @@ from calibsft.success_rates import ending_column
 from calibsft.tables import KEYS, row_of, shown
 from calibsft.verify.files import STATED, read_responses
 from calibsft.verify.grader import GradeItem
-from calibsft.verify.judge import JUDGE, Judge
-from calibsft.verify.verifier import Verifier
+from calibsft.verify.judge import Judge
+from calibsft.verify.verifier import Verifier, grade_item
 
 PART_ROWS = 10_000
 VERDICT_SCHEMA = {
@@ -182,11 +182,9 @@ def _with_stated(parsed: Parsed, finished: bool, confidence: float | None) -> Pa
 
 
 def _items(responses: pl.DataFrame, answers: Sequence[str | None]) -> list[GradeItem]:
-    # No answer is graded as an empty one, which is wrong; whether the gold can be read must not depend on it.
-    # Only a judge needs the question: without it, the same pair of gold and answer is the same item.
     rows = responses.select("grader", "gold", "tolerance", "question").iter_rows()
     return [
-        GradeItem(kind, tuple(gold), answer or "", tolerance, question if kind == JUDGE.name else "")
+        grade_item(kind, gold, answer, tolerance, question)
         for (kind, gold, tolerance, question), answer in zip(rows, answers, strict=True)
     ]
 

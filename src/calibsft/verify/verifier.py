@@ -25,10 +25,12 @@ class Verifier:
     ----------
     judge
         Answers the items of kind `judge`; without one they are matched against their aliases.
+    pool
+        Grades all other items, and is closed with the verifier; default: a worker per available processor.
     """
 
-    def __init__(self, judge: Judge | None = None) -> None:
-        self._judge, self._pool = judge, VerifierPool()
+    def __init__(self, judge: Judge | None = None, pool: VerifierPool | None = None) -> None:
+        self._judge, self._pool = judge, pool or VerifierPool()
 
     def __enter__(self) -> Self:
         return self
@@ -78,6 +80,17 @@ def changed_grader(name: str) -> str | None:
     except InputError:
         return f"{graded_by}, which this program does not have"
     return None if graded_by == here else f"{graded_by} and this program has {here}"
+
+
+def grade_item(
+    kind: str, golds: Sequence[str], answer: str | None, tolerance: str = "", question: str = ""
+) -> GradeItem:
+    """What to grade of one response.
+
+    No answer is graded as an empty one, which is wrong; whether the gold can be read must not depend on it. Only a judge
+    needs the question: without it, the same pair of gold and answer is the same item.
+    """
+    return GradeItem(kind, tuple(golds), answer or "", tolerance, question if kind == JUDGE.name else "")
 
 
 def _counting(on_progress: Callable[[int], None] | None, before: int) -> Callable[[int, int], None] | None:
