@@ -104,6 +104,12 @@ class TargetSettings(Settings):
             raise ValueError("targets.min_group and redraws mean nothing without balance")
         return self
 
+    @model_validator(mode="after")
+    def _mix_needs_two_parts(self) -> Self:
+        if self.name == "csft" and self.mix != TargetSettings.model_fields["mix"].default:
+            raise ValueError("targets.mix means nothing for the target csft, which is the success rate alone")
+        return self
+
 
 class LoraSettings(Settings):
     """Train low-rank adapters and merge them into the saved checkpoint."""
@@ -134,6 +140,17 @@ class SftSettings(Settings):
         if self.batch_size % min(self.micro_batch_size, self.batch_size):
             raise ValueError(
                 f"sft.batch_size {self.batch_size} is not a multiple of micro_batch_size {self.micro_batch_size}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _beta_weighs_two_terms(self) -> Self:
+        if (
+            self.loss in ("confidence-only", "full-ce")
+            and self.beta != SftSettings.model_fields["beta"].default
+        ):
+            raise ValueError(
+                f"sft.beta means nothing for the loss {self.loss}, which does not weigh two terms"
             )
         return self
 

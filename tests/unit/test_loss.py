@@ -93,7 +93,7 @@ def test_a_batch_without_a_correct_response_has_the_confidence_term_alone(model:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_loss_does_not_depend_on_how_the_batch_is_cut(variant: str, model: PreTrainedModel) -> None:
-    sft = SftSettings(loss=variant, beta=0.3)
+    sft = SftSettings(loss=variant).model_copy(update={"beta": 0.3})  # also for losses that do not look at it
     a, b, c, d = EXAMPLES
     cuts = [[[a, b, c, d]], [[a], [b], [c], [d]], [[b, d], [a, c]], [[d, c, b], [a]], [[c, a, d, b]]]
     gradients = []
