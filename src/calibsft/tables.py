@@ -5,7 +5,7 @@ interpret model text: that is `responses`.
 """
 
 import ast
-import gzip
+import io
 import json
 import re
 import zlib
@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, cast
+from typing import Any, NoReturn
 
 import polars as pl
 
 from calibsft.artifacts import shards
 from calibsft.errors import InputError
+from calibsft.packed import opened
 
 TRUE_WORDS = ("true", "1", "1.0", "yes", "correct")
 FALSE_WORDS = ("false", "0", "0.0", "no", "incorrect")
@@ -37,7 +38,6 @@ LARGEST_SAMPLE = 2**31 - 1
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 # Digits of the widest integers of polars; Python itself refuses thousands of them.
 LONGEST_INTEGER = 38
-GZIP_MARK = b"\x1f\x8b"
 JSONL_ENDINGS = (".jsonl", ".ndjson")
 TABLE_ENDINGS = (*JSONL_ENDINGS, ".csv", ".parquet")
 # A list written as text is short: the longest of TriviaQA has 9,000 characters.
@@ -67,12 +67,22 @@ def require_columns(path: Path, frame: pl.DataFrame, columns: Sequence[str]) -> 
     for column in columns:
         if column not in frame.columns:
             _refuse_odd_header(path, frame)
+            _refuse_ungraded(path, frame, column)
             near = get_close_matches(column, [name for name in frame.columns if name not in columns], n=1)
             hint = f" (there is '{near[0]}': rename it)" if near else ""
             raise InputError(
                 f"{path}: column '{column}' is missing{hint}; the file needs {', '.join(columns)}"
                 f" and has {', '.join(frame.columns)}"
             )
+
+
+def _refuse_ungraded(path: Path, frame: pl.DataFrame, missing: str) -> None:
+    """Point to `verify` where responses and golds are there, from which it makes what is missing."""
+    if missing in ("confidence", "correct") and {"response", "gold"} <= set(frame.columns):
+        raise InputError(
+            f"{path}: column '{missing}' is missing, but there are responses and golds; grade them first with calibsft verify"
+            f" {path} --out verdicts, and give the folder verdicts"
+        )
 
 
 def _refuse_odd_header(path: Path, frame: pl.DataFrame) -> None:
@@ -85,9 +95,9 @@ def _refuse_odd_header(path: Path, frame: pl.DataFrame) -> None:
 
 
 def text_column(path: Path, frame: pl.DataFrame, column: str) -> pl.Series:
-    """`column` as text; numbers are written out, lists and records refused."""
+    """`column` as text; numbers are written out, lists, records, bytes and spans of time refused."""
     values = frame[column]
-    if values.dtype.is_nested() or values.dtype == pl.Binary:
+    if values.dtype.is_nested() or values.dtype in (pl.Binary, pl.Duration):
         raise InputError(f"{path}: column '{column}' holds {values.dtype}, not text; write one text per row")
     return values.cast(pl.String)
 
@@ -148,29 +158,57 @@ def _load(path: Path) -> pl.DataFrame:
 
 
 def _load_csv(path: Path) -> pl.DataFrame:
+    data = _content(path)
+    refuse_repeated(path, header_names(data))
     try:
         return pl.read_csv(
-            path, infer_schema_length=None, schema_overrides=dict.fromkeys(TEXT_COLUMNS, pl.String)
+            data, infer_schema_length=None, schema_overrides=dict.fromkeys(TEXT_COLUMNS, pl.String)
         )
     except pl.exceptions.ComputeError:
         # Polars guesses a number where it then cannot read one, such as Arabic digits: whoever uses the column
         # checks its text, and can name the row.
-        return pl.read_csv(path, infer_schema=False)
+        return pl.read_csv(data, infer_schema=False)
+
+
+def header_names(data: bytes) -> list[str]:
+    """The cells of the first line of a CSV file, as they are written: polars renames those that repeat."""
+    first = pl.read_csv(
+        data,
+        has_header=False,
+        n_rows=1,
+        infer_schema=False,
+        encoding="utf8-lossy",
+        truncate_ragged_lines=True,
+    )
+    cells = first.row(0)
+    return [(cell or "").removeprefix("\ufeff") for cell in cells]
+
+
+def refuse_repeated(path: Path, names: Sequence[str]) -> None:
+    """Refuse columns of the same name: nothing says which one is meant. Columns without a name stand for nothing."""
+    repeated = next((name for name in names if name and names.count(name) > 1), None)
+    if repeated is not None:
+        raise InputError(f"{path}: column {shown(repeated)} is there twice; remove or rename one of them")
 
 
 def _load_jsonl(path: Path) -> pl.DataFrame:
-    """The fast way, unless the file has golds, of which polars would make 3.0 out of 3, or a byte-order mark."""
-    first = next(_lines(path), b"")
+    """The fast way, unless the file has golds, of which polars would make 3.0 out of 3, a byte-order mark, or a key twice."""
+    data = _content(path)
+    first = next((line for line in io.BytesIO(data) if line.strip()), b"")
     if b'"gold"' in first or first.startswith(BYTE_ORDER_MARK):
         return _load_records(path)
-    return pl.read_ndjson(path, infer_schema_length=None)
+    frame = pl.read_ndjson(data, infer_schema_length=None)
+    return _load_records(path) if may_repeat(data, frame.columns, frame.height) else frame
 
 
-def opened(path: Path) -> BinaryIO:
-    """The bytes of a file, unpacked if it is gzipped, whatever its name."""
-    with path.open("rb") as file:
-        packed = file.read(len(GZIP_MARK)) == GZIP_MARK
-    return cast(BinaryIO, gzip.open(path)) if packed else path.open("rb")
+def may_repeat(data: bytes, names: Iterable[str], rows: int) -> bool:
+    """Whether one of so many JSON objects may have a key twice, of which polars takes the first and Python the last."""
+    return any(data.count(json.dumps(name, ensure_ascii=False).encode()) > rows for name in names)
+
+
+def _content(path: Path) -> bytes:
+    with opened(path) as file:
+        return file.read()
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -222,11 +260,27 @@ def _column(path: Path, name: str, values: list[Any]) -> pl.Series:
 def record_of(path: Path, row: int, line: bytes) -> dict[str, Any]:
     """The JSON object in a line, its numbers as they are written."""
     try:
-        found = json.loads(line, parse_int=Digits, parse_float=Digits)
+        found = json.loads(line, parse_int=Digits, parse_float=Digits, object_pairs_hook=_once_each)
+    except _RepeatedKey as error:
+        raise InputError(
+            f"{path}, row {row}: the key {shown(error)} is there twice; remove or rename one"
+        ) from error
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
         raise InputError(f"{path}, row {row}: not a JSON object; write one complete object per line")
+    return found
+
+
+class _RepeatedKey(Exception):
+    """A JSON object has this key twice."""
+
+
+def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _RepeatedKey(next(name for name in names if names.count(name) > 1))
     return found
 
 

@@ -5,7 +5,6 @@ rows of any shape: one benchmark's rows may differ in their fields.
 """
 
 import csv
-import gzip
 import io
 import json
 import zlib
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from calibsft.errors import InputError
+from calibsft.packed import opened
 
 Fields = dict[str, Any]
 # What a table without a header holds, column by column.
@@ -26,8 +26,8 @@ def read_rows(path: Path) -> list[Fields]:
     """The rows of a file, each as a mapping of field to value."""
     read = READERS[extension(path)]
     try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        rows = read(data, path)
+        with opened(path) as file:
+            rows = read(file.read(), path)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: cannot be read ({error}); give it again from its source") from error
     except UnicodeDecodeError as error:

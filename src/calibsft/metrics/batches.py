@@ -17,14 +17,17 @@ from typing import Any, BinaryIO
 import polars as pl
 
 from calibsft.errors import InputError
+from calibsft.packed import opened
 from calibsft.tables import (
     BYTE_ORDER_MARK,
     Digits,
+    header_names,
     kind_of,
-    opened,
+    may_repeat,
     parquet_files,
     record_of,
     refuse_no_rows,
+    refuse_repeated,
     require_columns,
     shown,
     telling_what_is_broken,
@@ -86,7 +89,8 @@ def _parquet(path: Path, wanted: Sequence[str], required: Sequence[str]) -> Iter
 def _csv(path: Path, wanted: Sequence[str], required: Sequence[str]) -> Iterator[Batch]:
     with opened(path) as file:
         header = _header(file)
-        names = pl.read_csv(header, infer_schema=False).columns
+        names = header_names(header)
+        refuse_repeated(path, names)
         present = _present(path, names, wanted, required)
         for block in _blocks(file, quoted=True):
             rows = pl.read_csv(header + block, columns=present, infer_schema=False)
@@ -150,7 +154,9 @@ def _json_batch(path: Path, block: bytes, wanted: Sequence[str], before: int) ->
         return _json_line_by_line(path, block, wanted, before)
     names = [name for name in wanted if name not in JUDGED]
     # A list or a record is written out like a text that looks like one: only the slow way can tell them apart.
-    if any(rows[name].str.contains(r"\A[\[{]").any() for name in names):
+    if any(rows[name].str.contains(r"\A[\[{]").any() for name in names) or may_repeat(
+        block, wanted, rows.height
+    ):
         return _json_line_by_line(path, block, wanted, before)
     return Batch(rows, _keys(block, rows))
 

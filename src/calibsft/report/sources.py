@@ -143,16 +143,16 @@ def _with_texts(path: Path, rows: pl.DataFrame, malformed: str | None, where: Wh
     every, _ = read_scored(path, "counted", where=where)
     scored = table.filter(pl.col("correct").is_not_null())
     texts = [text_column(path, scored, name) for name in TEXTS if name in scored.columns]
-    golds = [_golds(scored["gold"])] if "gold" in scored.columns else []
+    golds = [_golds(path, scored)] if "gold" in scored.columns else []
     joined = every.hstack([*texts, *golds]).with_columns(pl.col("response").fill_null(""))
     return joined.drop_nulls("confidence") if malformed == "drop" else joined
 
 
-def _golds(column: pl.Series) -> pl.Series:
+def _golds(path: Path, rows: pl.DataFrame) -> pl.Series:
     """Right answers as lists of texts, one or several for each row."""
-    if isinstance(column.dtype, pl.List):
-        return column.cast(pl.List(pl.String), strict=False)
-    return column.cast(pl.String, strict=False).to_frame().select(pl.concat_list(pl.all())).to_series()
+    if isinstance(rows["gold"].dtype, pl.List):
+        return rows["gold"].cast(pl.List(pl.String), strict=False)
+    return text_column(path, rows, "gold").to_frame().select(pl.concat_list(pl.all())).to_series()
 
 
 def _with_all_columns(rows: pl.DataFrame) -> pl.DataFrame:

@@ -20,7 +20,7 @@ from calibsft.rl.method import Method
 from calibsft.rollouts.prompts import prompt_ids
 from calibsft.schema import Question
 from calibsft.success_rates import count_endings, ending_lines, rate_questions
-from calibsft.tables import QUESTION_KEYS, read_table
+from calibsft.tables import QUESTION_KEYS, read_table, text_column
 
 SUCCESS_RATE = "success_rate"
 SuccessRates = Mapping[tuple[str, str], float]
@@ -85,7 +85,7 @@ def _rates_of_file(path: Path, questions: Sequence[Question]) -> SuccessRates:
     if SUCCESS_RATE not in frame.columns:
         return {}
     given = frame[SUCCESS_RATE]
-    rates = pl.Series([None] * len(frame), dtype=pl.Float64) if given.dtype.is_nested() else given
+    rates = given if given.dtype.is_numeric() else text_column(path, frame, SUCCESS_RATE)
     rates = rates.cast(pl.Float64, strict=False)
     wrong = rates.is_null() | ~rates.is_between(0, 1)
     if wrong.any():
