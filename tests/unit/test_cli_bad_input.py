@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 import yaml
 
+from calibsft.artifacts import COST
 from calibsft.cli import app as frame
 from calibsft.cli import main
 from calibsft.recipe import load_recipe
@@ -478,8 +479,9 @@ def questions(name: str = "q.jsonl", **changes: Any) -> str:
 
 
 def left() -> list[str]:
-    """The files with anything in them that a refused command has left."""
-    return sorted(path.name for path in Path("o").rglob("*") if path.is_file() and path.stat().st_size)
+    """The files with anything in them that a refused command has left, but for what it cost."""
+    files = (path for path in Path("o").rglob("*") if path.is_file() and path.name != COST)
+    return sorted(path.name for path in files if path.stat().st_size)
 
 
 @pytest.mark.parametrize(

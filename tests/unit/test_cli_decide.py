@@ -397,7 +397,7 @@ def routing(file: str, *more: object) -> tuple[object, ...]:
         (certifying("r.csv", "--procedure", "bonferroni"), "unknown procedure 'bonferroni' (known: union, fixed-sequence)"),
         (certifying("r.csv", "--per-question", "frist"), "'frist'; did you mean 'first'?"),
         (certifying("r.csv", "--splits", -1), "Invalid value for '--splits'"),
-        (certifying("r.csv", "--seed", -1), "seed is -1; give 0 or a larger number"),
+        (certifying("r.csv", "--seed", -1), "Invalid value for '--seed'"),
         (certifying("r.csv", "--malformed", "skip"), "unknown policy for malformed confidences 'skip'"),
         (routing("b.csv", "--malformed", "skip"), "unknown policy for malformed confidences 'skip'"),
         (certifying("r.csv", "--format", "percent"), "unknown confidence format 'percent'"),
