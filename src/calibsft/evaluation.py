@@ -48,11 +48,11 @@ def evaluate_model(
     label: str,
 ) -> dict[str, Any]:
     """Fill `folder` with rollouts, verdicts, rows and metrics; returns facts for the manifest."""
-    from calibsft.rollouts.load import load_collector
-
     require_benchmarks(settings)
     estimators = choose_estimators(settings.estimators, confidence_format)
-    benchmarks = Benchmarks(settings)  # before the model, which takes longer to load
+    benchmarks = Benchmarks(settings)  # before the model, which takes longer to load, and the libraries that it needs
+    from calibsft.rollouts.load import load_collector
+
     collector = load_collector(model_name, confidence_format, settings, seed, device, dtype)
     evaluated = _evaluated(collector, settings, model_name, folder, label)
     for estimator in estimators:

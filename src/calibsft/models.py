@@ -9,6 +9,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 from transformers.utils import logging
 
 from calibsft.errors import InputError, unknown_name
+from calibsft.hub import prepare_model
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -58,7 +59,7 @@ def pick_dtype(name: str, device: torch.device) -> torch.dtype:
 
 def load_tokenizer(model: str) -> PreTrainedTokenizerBase:
     """The tokenizer of a checkpoint folder or Hub id."""
-    quiet_libraries()
+    _prepare(model)
     try:
         tokenizer = AutoTokenizer.from_pretrained(model)
     except (OSError, ValueError) as error:
@@ -82,7 +83,7 @@ def require_end_token(tokenizer: PreTrainedTokenizerBase, model: str) -> None:
 
 def load_model(model: str, device: str = "auto", dtype: str = "auto") -> PreTrainedModel:
     """The causal language model of a checkpoint folder or Hub id."""
-    quiet_libraries()
+    _prepare(model)
     where = pick_device(device)
     kind = pick_dtype(dtype, where)
     try:
@@ -90,6 +91,11 @@ def load_model(model: str, device: str = "auto", dtype: str = "auto") -> PreTrai
     except (OSError, ValueError, SafetensorError) as error:
         raise _cannot_load(model, error) from error
     return loaded.to(where)
+
+
+def _prepare(model: str) -> None:
+    quiet_libraries()
+    prepare_model(model)
 
 
 def context_length(model: PreTrainedModel) -> int | None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from calibsft.benchmarks.reading import READERS, extension, stem
 from calibsft.errors import InputError
+from calibsft.hub import prepare_hub
 
 KINDS = "json, jsonl, tsv, csv or parquet, also .gz"
 
@@ -44,6 +45,7 @@ class Place:
 
 def hub_rows(place: Place) -> list[dict[str, Any]]:
     """The rows of a Hub dataset."""
+    prepare_hub()
     from datasets import load_dataset
 
     try:

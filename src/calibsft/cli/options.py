@@ -10,6 +10,7 @@ import typer
 
 from calibsft.artifacts import StageFolder
 from calibsft.graded import older_grader
+from calibsft.hub import prepare_model
 from calibsft.progress import require_one_process
 from calibsft.text import printable
 
@@ -156,8 +157,15 @@ def perform(
     """Do one stage in `out` unless it is done there already; `reads` names the models, files and folders it reads."""
     if name not in SHARED_STAGES:
         require_one_process(name)
+
+    def prepared(folder: Path) -> dict[str, Any]:
+        # Here, and not where the model is loaded: until then libraries are imported for seconds.
+        if "model" in settings:
+            prepare_model(settings["model"])
+        return work(folder)
+
     paths = tuple(Path(path) for path in reads if path is not None)
-    StageFolder(out, name, settings, inputs, paths, older_grader).perform(work, fresh, hash_check)
+    StageFolder(out, name, settings, inputs, paths, older_grader).perform(prepared, fresh, hash_check)
 
 
 def judge_settings(model: str | None, url: str | None) -> "JudgeSettings":
