@@ -50,7 +50,9 @@ def evaluate_model(
     """Fill `folder` with rollouts, verdicts, rows and metrics; returns facts for the manifest."""
     require_benchmarks(settings)
     estimators = choose_estimators(settings.estimators, confidence_format)
-    benchmarks = Benchmarks(settings)  # before the model, which takes longer to load, and the libraries that it needs
+    benchmarks = Benchmarks(
+        settings
+    )  # before the model, which takes longer to load, and the libraries that it needs
     from calibsft.rollouts.load import load_collector
 
     collector = load_collector(model_name, confidence_format, settings, seed, device, dtype)

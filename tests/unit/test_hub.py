@@ -52,7 +52,9 @@ def test_a_benchmark_that_is_not_there(silent_hub: str, tmp_path: Path) -> None:
     code, said = calibsft(silent_hub, tmp_path, "validate", "--benchmark", "math-500")
     assert code == 2
     warning, sentence = said.splitlines()
-    assert warning.startswith(f"warning: the Hub does not answer (nothing from {silent_hub} within 4 s); only what")
+    assert warning.startswith(
+        f"warning: the Hub does not answer (nothing from {silent_hub} within 4 s); only what"
+    )
     assert sentence.startswith("calibsft: HuggingFaceH4/MATH-500 test: could not be loaded from the Hub")
 
 
