@@ -8,7 +8,9 @@ import pytest
 from calibsft.errors import InputError
 from calibsft.metrics import MEAN_OVER_DATASETS
 from calibsft.report.comparisons import difference_tables
+from calibsft.report.figures import FIGURES
 from calibsft.report.inspector import pack
+from calibsft.report.page import write_page
 from calibsft.report.responses import choose_questions, evaluated_responses
 from calibsft.report.runs import read_evaluation
 from calibsft.report.sources import read_sources
@@ -171,3 +173,11 @@ def test_an_unfinished_evaluation_is_refused(tmp_path: Path) -> None:
     frame(0.9).write_parquet(tmp_path / "rows.parquet")
     with pytest.raises(InputError, match="not a finished stage"):
         read_sources([tmp_path])
+
+
+def test_a_report_says_how_far_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.csv").write_text("question_id,confidence,correct\n1,0.5,1\n2,0.9,0\n3,0.2,0\n")
+    write_page(read_sources([tmp_path / "a.csv"]), tmp_path / "a.html")
+    shown = capsys.readouterr()
+    parts = len(FIGURES) + 3
+    assert shown.out == "" and shown.err.startswith(f"report: {parts}/{parts} parts, ")

@@ -28,6 +28,7 @@ from calibsft.artifacts.records import flatten, recorded_settings
 from calibsft.artifacts.stage import StageFolder, peak_memory_mb
 from calibsft.artifacts.writing import (
     TEMPORARY,
+    make_folder,
     write_atomic,
     write_bytes,
     write_json,
@@ -51,6 +52,7 @@ __all__ = [
     "file_hash",
     "flatten",
     "locked",
+    "make_folder",
     "model_inputs",
     "peak_memory_mb",
     "read_manifest",

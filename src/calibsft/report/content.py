@@ -11,9 +11,10 @@ import polars as pl
 
 from calibsft.errors import InputError
 from calibsft.metrics import ECE_CONVENTION, Scores, score_table
+from calibsft.progress import Progress
 from calibsft.report import tables
 from calibsft.report.comparisons import COMPARED, difference_tables, estimator_table, prior_table
-from calibsft.report.figures import Shown, show_all
+from calibsft.report.figures import FIGURES, Shown, show_all
 from calibsft.report.inspector import Packed, pack
 from calibsft.report.markup import Table
 from calibsft.report.seed_tables import spread_table
@@ -75,18 +76,27 @@ def build_content(summary: RunSummary, pictures: Sequence[str] = ("svg",)) -> Co
     """
     if not summary.models and not summary.training:
         raise InputError(f"run '{summary.name}' has no evaluated model; run `calibsft eval` first")
+    with Progress("report", len(summary.models) + len(FIGURES) + 2, "parts") as progress:
+        return _content(summary, pictures, progress)
+
+
+def _content(summary: RunSummary, pictures: Sequence[str], progress: Progress) -> Content:
     labels = [model.label for model in summary.models]
-    scores = [_scores(model) for model in summary.models]
+    scores = [_scores(model, progress) for model in summary.models]
     compared = [*difference_tables(summary.models, tables.shown_splits(scores)), prior_table(summary.models)]
+    progress.advance(1, note="comparisons")
+    figures = show_all(summary, pictures, lambda: progress.advance(1, note="figures"))
+    responses = pack(summary.responses)
+    progress.advance(1, note="responses")
     return Content(
         title=printable(summary.name),
         reading=_reading(summary),
         headline=_headline(summary, labels, scores),
         measures=MEASURES if scores else "",
         comparisons=[table for table in compared if table is not None],
-        figures=show_all(summary, pictures),
+        figures=figures,
         details=_details(summary, labels, scores),
-        responses=pack(summary.responses),
+        responses=responses,
         command=printable(summary.command),
         recipe=printable(summary.recipe_yaml, keep="\n").rstrip(),
     )
@@ -112,9 +122,11 @@ def _reading(summary: RunSummary) -> tuple[str, ...]:
     return (*READING, *(SEED_READING if several else ()), *(RL_READING if summary.training else ()))
 
 
-def _scores(model: ModelResult) -> Scores:
+def _scores(model: ModelResult, progress: Progress) -> Scores:
     """Scores with intervals for what is compared; rows without question ids have none."""
-    return score_table(model.rows, "question_id" in model.rows.columns, COMPARED)
+    scores = score_table(model.rows, "question_id" in model.rows.columns, COMPARED)
+    progress.advance(1, note="scores")
+    return scores
 
 
 def _details(summary: RunSummary, labels: Sequence[str], scores: Sequence[Scores]) -> list[Table]:

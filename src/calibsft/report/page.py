@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from calibsft import __version__
-from calibsft.artifacts import write_bytes, write_text
+from calibsft.artifacts import make_folder, write_bytes, write_text
 from calibsft.report.content import LEAD, Content, build_content
 from calibsft.report.figures import KINDS
 from calibsft.report.markup import markdown_code, markdown_table, markdown_text
@@ -40,6 +40,7 @@ def write_report(summary: RunSummary, folder: Path, pictures: Sequence[str] = tu
     -------
     The path of report.html.
     """
+    make_folder(folder)  # before the work whose result could not be written
     content = build_content(summary, pictures)
     for figure in content.figures:
         for name, picture in figure.files():
@@ -52,6 +53,7 @@ def write_report(summary: RunSummary, folder: Path, pictures: Sequence[str] = tu
 
 def write_page(summary: RunSummary, page: Path) -> Path:
     """Write the page of a report alone, which needs no other file; returns its path."""
+    make_folder(page.parent)
     write_text(page, _html(build_content(summary)))
     return page
 

@@ -4,7 +4,7 @@ To add one: a file with a `Plot`, and a line here; the page, `calibsft plot` and
 run folders or compute metrics.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from calibsft.report.figures.budgets import BUDGETS
 from calibsft.report.figures.calibration_curves import CALIBRATION_CURVES
@@ -38,9 +38,14 @@ FIGURES: dict[str, Plot] = {
 }
 
 
-def show_all(summary: RunSummary, kinds: Sequence[str] = tuple(KINDS)) -> list[Shown]:
-    """Every figure that the run has something to show for, as each of `kinds`."""
-    shown = [show(plot, summary, kinds) for plot in FIGURES.values()]
+def show_all(
+    summary: RunSummary, kinds: Sequence[str] = tuple(KINDS), drawn: Callable[[], None] = lambda: None
+) -> list[Shown]:
+    """Every figure that the run has something to show for, as each of `kinds`; `drawn` is called after each."""
+    shown = []
+    for plot in FIGURES.values():
+        shown.append(show(plot, summary, kinds))
+        drawn()
     return [figure for figure in shown if figure is not None]
 
 
