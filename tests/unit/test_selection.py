@@ -258,6 +258,7 @@ def test_unreadable_rows_are_counted_with_a_warning_in_every_command(
     assert err.count("warning") == 2
     code, _, err = calibsft(command, *more, "r.csv", "--malformed", "counted")
     assert code == 0 and "warning" not in err
-    assert calibsft(command, *more, "r.csv", "--malformed", "drop")[::2] == (0, "")
+    code, _, err = calibsft(command, *more, "r.csv", "--malformed", "drop")
+    assert code == 0 and "warning" not in err
     code, _, err = calibsft(command, *more, "r.csv", "--malformed", "error")
     assert code == 2 and "row 1: confidence 'hm' is not a number" in err

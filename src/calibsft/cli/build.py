@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calibsft.artifacts import file_hash
+from calibsft.artifacts import CARD, file_hash
 from calibsft.cli.options import AsJson, FormatName, Fresh, HashCheck, Out, Seed, perform
 from calibsft.errors import InputError
+from calibsft.progress import say
 
 if TYPE_CHECKING:
     import polars as pl
@@ -94,6 +95,10 @@ def build(
         summary = build_targets(pool, settings, confidence_format, seed, str(source), folder, written)
         if not as_json:
             print("\n".join(build_lines(summary)))
+        say(
+            "build: sft.jsonl holds wrong responses too, and plain SFT on it would imitate their reasoning; use calibsft sft, or"
+            f" mask as {folder / CARD} says"
+        )
         return {"rows": summary.rows, "group_size": summary.group_size}
 
     shaped = {

@@ -6,7 +6,6 @@ in the characters of the confidence value and nowhere else, also where it is wri
 sampled in.
 """
 
-import json
 from collections import Counter
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -15,21 +14,21 @@ from typing import Any
 
 import polars as pl
 
-from calibsft.artifacts import write_atomic, write_json, write_parquet
+from calibsft.artifacts import write_json, write_parquet
 from calibsft.errors import InputError, unknown_name
 from calibsft.progress import warn
 from calibsft.recipe import TargetSettings
-from calibsft.responses.formats import Format, messages
+from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse, replace_confidence
 from calibsft.success_rates import count_endings, rate_questions
 from calibsft.tables import KEYS, QUESTION_KEYS
 from calibsft.targets import TARGETS
 from calibsft.targets.balance import balance
+from calibsft.targets.chat import write_chat
 from calibsft.targets.pool import first_samples
 from calibsft.targets.refusals import refuse_fewer_samples, refuse_malformed, refuse_useless
 
 SFT_TABLE = "sft.parquet"
-SFT_CHAT = "sft.jsonl"
 SUMMARY = "targets.json"
 
 
@@ -91,7 +90,7 @@ def build(
     chosen, group_size, dropped = _choose(kept, targets, settings, seed, source)
     table = _with_text(pool, chosen, from_format, confidence_format)
     write_parquet(folder / SFT_TABLE, table)
-    write_atomic(folder / SFT_CHAT, lambda partial: _write_chat(partial, table, confidence_format))
+    write_chat(folder, table, confidence_format)
     first = chosen.filter(pl.col("draw") == 0)
     summary = BuildSummary(
         format=confidence_format.name,
@@ -176,12 +175,3 @@ def _with_text(
         (pl.col("k") / pl.col("n")).alias("q"),
         pl.col("k").alias("successes"), pl.col("n").alias("rollouts"), "token_ids",
     )  # fmt: skip
-
-
-def _write_chat(path: Path, table: pl.DataFrame, confidence_format: Format) -> None:
-    with path.open("w", encoding="utf-8") as out:
-        columns = ("correct", "target", "draw", *KEYS)
-        for question, response, *facts in table.select("question", "response", *columns).iter_rows():
-            turns = [*messages(question, confidence_format), {"role": "assistant", "content": response}]
-            row = {"messages": turns, **dict(zip(columns, facts, strict=True))}
-            out.write(json.dumps(row, ensure_ascii=False) + "\n")
