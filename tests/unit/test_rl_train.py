@@ -218,7 +218,7 @@ def test_a_resumed_training_ends_where_an_uninterrupted_one_does(
 def test_resumed_adapters_end_where_uninterrupted_ones_do(
     method: str, short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    changes = {"lora": {"rank": 4, "alpha": 8}, "learning_rate": 1e-2}
+    changes = {"lora": {"rank": 4, "alpha": 8}, "learning_rate": 1e-3}
     train(short_base, tmp_path / "whole", method, **LONG, **changes)
     interrupted(short_base, tmp_path / "cut", monkeypatch, method, **changes)
     assert saved(tmp_path / "cut") == saved(tmp_path / "whole")
@@ -243,7 +243,7 @@ def test_running_checkpoints_hold_no_pickle(
 
 def test_adapters_are_merged_into_an_ordinary_checkpoint(short_base: Path, tmp_path: Path) -> None:
     adapters = LoraSettings(rank=4, alpha=8)
-    train(short_base, tmp_path / "run", "rlvr", lora=adapters.model_dump(), learning_rate=1e-2, updates=1)
+    train(short_base, tmp_path / "run", "rlvr", lora=adapters.model_dump(), learning_rate=3e-3, updates=1)
     files = {path.name for path in (tmp_path / "run" / "model").iterdir()}
     assert not [name for name in files if "adapter" in name] and "model.safetensors" in files
     before, after = weights(short_base), weights(tmp_path / "run" / "model")
@@ -287,10 +287,10 @@ def test_evaluations_use_the_weights_as_they_are_and_a_repeated_one_replaces_its
         interrupt_after(6, patch)
         patch.setattr(RlTrainer, "_maybe_log_save_evaluate", _stop_at(6))
         with pytest.raises(KeyboardInterrupt):
-            train(short_base, folder, learning_rate=3e-3, **changes)
+            train(short_base, folder, **changes)
     before = journal(folder, "evals.jsonl")
     assert [line["step"] for line in before] == [1, 2, 3]
-    train(short_base, folder, learning_rate=3e-3, **changes)
+    train(short_base, folder, **changes)
     assert journal(folder, "evals.jsonl") == before, "step 3 was evaluated twice and is noted once"
     first, second, third, again = evaluated
     assert torch.equal(third, again) and torch.equal(third, weights(folder / "model"))
