@@ -16,6 +16,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 
 demo: setup
 	$(BIN)/calibsft run tiny
+	@echo "The command is $(BIN)/calibsft; after 'source $(BIN)/activate' it is calibsft: try calibsft --help"
 
 lint: setup
 	$(BIN)/ruff check .
