@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import polars as pl
 
-from calibsft.artifacts import shards
+from calibsft.artifacts import shards, telling_damage
 from calibsft.errors import InputError
 from calibsft.packed import opened
 
@@ -133,13 +133,15 @@ def parquet_files(path: Path) -> list[Path]:
 
 @contextmanager
 def telling_what_is_broken(path: Path) -> Iterator[None]:
-    """Say in one sentence that a file is not what its name says."""
+    """Say in one sentence that a file is not what its name says, or which file of a stage's folder is damaged."""
     try:
-        yield
+        with telling_damage([path]):
+            yield
     except (pl.exceptions.PolarsError, OSError, EOFError, zlib.error) as error:
         first_line = str(error).strip().splitlines()[0]
+        kind = "Parquet" if path.is_dir() else path.suffix
         raise InputError(
-            f"{path}: cannot be read as {path.suffix}: {first_line}; mend or convert the file"
+            f"{path}: cannot be read as {kind}: {first_line}; mend or convert the file"
         ) from error
 
 

@@ -5,10 +5,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
-from calibsft.artifacts import MANIFEST, SETTINGS, StageFolder, read_manifest, recorded_settings, write_text
+from calibsft.artifacts import (
+    MANIFEST,
+    QUESTIONS,
+    SETTINGS,
+    StageFolder,
+    read_manifest,
+    recorded_settings,
+    shard_name,
+    write_parquet,
+    write_text,
+)
 from calibsft.errors import InputError
+from conftest import Command
 
 
 def test_a_link_under_a_temporary_name_is_not_followed(tmp_path: Path) -> None:
@@ -71,3 +83,45 @@ def test_settings_that_are_none(tmp_path: Path, text: str) -> None:
         InputError, match=r"recipe.resolved.yaml: not a settings file of calibsft, or damaged"
     ):
         recorded_settings(tmp_path)
+
+
+def finished_with(folder: Path, stage_name: str, frame: pl.DataFrame) -> Path:
+    """A finished stage whose only shard is then overwritten with as many bytes of garbage."""
+    stage = StageFolder(folder, stage_name, {"format": "probability"})
+    stage.begin()
+    write_parquet(folder / shard_name(0), frame)
+    write_parquet(folder / QUESTIONS, frame)
+    stage.finish()
+    size = (folder / shard_name(0)).stat().st_size
+    (folder / shard_name(0)).write_bytes(b"PAR1" + b"\xfe" * (size - 8) + b"PAR1")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["score", "s"],
+        ["diagnose", "s"],
+        ["report", "s", "-o", "r.html"],
+        ["plot", "reliability", "s"],
+        ["certify", "s", "--risk", "0.1"],
+        ["verify", "s", "--out", "o", "--no-hash-check"],
+        ["rl", "--method", "rlcr", "--model", "m", "--data", "q.csv", "--verdicts", "s", "--out", "o", "--no-hash-check"],
+    ],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_garbage_in_place_of_a_shard_is_told_by_its_name(calibsft: Command, words: list[str]) -> None:
+    Path("m").mkdir()
+    Path("q.csv").write_text("question_id,question,gold\n1,1*1,1\n")
+    rows = {"dataset": ["d"], "question_id": ["1"], "confidence": [0.5], "correct": [True]}
+    finished_with(Path("s"), "rollout" if words[0] == "verify" else "verify", pl.DataFrame(rows))
+    code, _, said = calibsft(*words)
+    assert code == 2 and "unexpected" not in said, said
+    assert said.splitlines()[-1].startswith("calibsft: s/part-00000.parquet: damaged, not as manifest.json")
+
+
+def test_garbage_in_a_folder_without_a_manifest(calibsft: Command) -> None:
+    Path("s").mkdir()
+    Path("s/part-00000.parquet").write_bytes(b"garbage")
+    code, _, said = calibsft("score", "s")
+    assert code == 2 and said.startswith("calibsft: s: cannot be read as Parquet: ")

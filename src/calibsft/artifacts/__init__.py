@@ -9,7 +9,7 @@ twice; resuming under changed settings is refused by the name of the changed key
 import calibsft.unix  # noqa: F401 - says on which systems calibsft works, before a module of Unix is missed
 from calibsft.artifacts.hashing import file_hash, model_inputs
 from calibsft.artifacts.locks import locked
-from calibsft.artifacts.manifests import read_manifest
+from calibsft.artifacts.manifests import read_manifest, telling_damage
 from calibsft.artifacts.names import (
     CARD,
     COST,
@@ -59,6 +59,7 @@ __all__ = [
     "recorded_settings",
     "shard_name",
     "shards",
+    "telling_damage",
     "write_atomic",
     "write_bytes",
     "write_json",

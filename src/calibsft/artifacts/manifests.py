@@ -1,8 +1,12 @@
 """What a finished stage wrote down about itself, and whether its files are still as it says."""
 
 import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
+
+import polars as pl
 
 from calibsft.artifacts.hashing import file_hash
 from calibsft.artifacts.names import MANIFEST, SETTINGS
@@ -55,6 +59,23 @@ def check_content(path: Path) -> None:
     for name, recorded in read_manifest(folder)["files"].items():
         if (folder.resolve() / name).is_relative_to(place) and file_hash(folder / name) != recorded:
             raise _damaged(folder, name)
+
+
+@contextmanager
+def telling_damage(paths: Iterable[Path]) -> Iterator[None]:
+    """Where something fails that reads from finished stages, say which of their files is damaged, if one is."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (
+        pl.exceptions.PolarsError,
+        ValueError,
+        KeyError,
+    ):  # what garbage in a table or a JSON file leads to
+        for path in paths:
+            check_content(path)
+        raise
 
 
 def _is_finished_stage(folder: Path) -> bool:

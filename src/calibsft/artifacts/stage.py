@@ -17,7 +17,7 @@ import yaml
 from calibsft import __version__
 from calibsft.artifacts.hashing import file_hash
 from calibsft.artifacts.locks import LOCK, locked
-from calibsft.artifacts.manifests import check_content, read_manifest
+from calibsft.artifacts.manifests import check_content, read_manifest, telling_damage
 from calibsft.artifacts.names import CARD, COST, JOURNAL, JUDGE_CACHE, MANIFEST, SETTINGS, is_hidden
 from calibsft.artifacts.records import changed, read_record
 from calibsft.artifacts.stopwatch import Stopwatch
@@ -153,7 +153,7 @@ class StageFolder:
                 for path in self.reads if hash_check else ():
                     check_content(path)
                 self.begin()
-                with telling_no_room(self.path):
+                with telling_no_room(self.path), telling_damage(self.reads):
                     with self._stopwatch:
                         facts = work(self.path)
                     self.finish(**facts)

@@ -91,10 +91,11 @@ def build(
     confidence_format = get_format(format)
     pool, written, inputs = _opened(source, verdicts, from_format, confidence_format)
 
+    lines: list[str] = []  # printed when the work is done: an output that fails is no failure of the stage
+
     def work(folder: Path) -> dict[str, Any]:
         summary = build_targets(pool, settings, confidence_format, seed, str(source), folder, written)
-        if not as_json:
-            print("\n".join(build_lines(summary)))
+        lines.extend(build_lines(summary))
         say(
             "build: sft.jsonl holds wrong responses too, and plain SFT on it would imitate their reasoning; use calibsft sft, or"
             f" mask as {folder / CARD} says"
@@ -110,6 +111,8 @@ def build(
     perform(out, "build", shaped, inputs, work, fresh, [source, verdicts], hash_check)
     if as_json:
         print((out / SUMMARY).read_text(encoding="utf-8"), end="")
+    elif lines:
+        print("\n".join(lines))
 
 
 def _opened(

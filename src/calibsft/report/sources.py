@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from calibsft.artifacts import JOURNAL, read_manifest, shards
+from calibsft.artifacts import JOURNAL, MANIFEST, read_manifest, shards, telling_damage
 from calibsft.errors import InputError, unknown_name
 from calibsft.metrics.files import EVERYTHING, FORM, read_scored
 from calibsft.metrics.selection import Where, parts
@@ -53,7 +53,8 @@ def read_sources(
         for value, rows in _values(path, where, by).items()
     ]
     share = responses // len(chosen)
-    found = [_part(path, label, malformed, share, rows) for path, label, rows in chosen]
+    with telling_damage(folder for path in paths for folder in (path, *stages_in(path))):
+        found = [_part(path, label, malformed, share, rows) for path, label, rows in chosen]
     told = [
         *map(str, paths),
         *(f"--where {'='.join(pair)}" for pair in where.pairs),
@@ -89,6 +90,11 @@ def only_benchmark(summary: RunSummary, name: str) -> RunSummary:
         for model in summary.models
     ]
     return replace(summary, models=tuple(m for m in models if not m.rows.is_empty()), benchmark=name)
+
+
+def stages_in(path: Path) -> list[Path]:
+    """The finished stages of a run, none in a file."""
+    return sorted(manifest.parent for manifest in path.glob(f"*/{MANIFEST}"))
 
 
 def is_run(path: Path) -> bool:
