@@ -78,6 +78,18 @@ def test_the_checkpoint_loads_as_an_ordinary_one_with_a_card_and_nothing_pickled
     assert facts["final_loss"] == losses(tmp_path / "run")[-1]
 
 
+def test_a_link_in_the_place_of_the_model_is_not_followed(
+    random_checkpoint: Path, data: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "o").mkdir()
+    (tmp_path / "o" / "model.partial").symlink_to(tmp_path / "mine")
+    settings = QUICK.model_copy(update={"steps": 1})
+    fine_tune(str(random_checkpoint), data, settings, FORMAT, 0, tmp_path / "o", "cpu")
+    assert list((tmp_path / "mine").iterdir()) == []
+    assert weights(tmp_path / "o").numel() > 0 and not (tmp_path / "o" / "model").is_symlink()
+
+
 def test_running_checkpoints_hold_no_pickle(
     random_checkpoint: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

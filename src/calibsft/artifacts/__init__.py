@@ -29,6 +29,7 @@ from calibsft.artifacts.stage import StageFolder, peak_memory_mb
 from calibsft.artifacts.writing import (
     TEMPORARY,
     make_folder,
+    temporary_name,
     write_atomic,
     write_bytes,
     write_json,
@@ -60,6 +61,7 @@ __all__ = [
     "shard_name",
     "shards",
     "telling_damage",
+    "temporary_name",
     "write_atomic",
     "write_bytes",
     "write_json",

@@ -15,12 +15,16 @@ from calibsft.errors import NO_ROOM, InputError, system_refusal
 TEMPORARY = ".partial"
 
 
+def temporary_name(path: Path) -> Path:
+    """A name beside `path` that cannot be foreseen: a link waiting under it would lead what is written elsewhere."""
+    return path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
+
+
 def write_atomic(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file, make it durable, and give it its name in one step."""
-    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
+    partial = temporary_name(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # A new file under a name that cannot be foreseen: a link waiting there would lead the write elsewhere.
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666))
         write(partial)
         with partial.open("rb+") as handle:

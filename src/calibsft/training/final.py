@@ -17,7 +17,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 from transformers.integrations.deepspeed import unset_hf_deepspeed_config
 
-from calibsft.artifacts import CARD, write_text
+from calibsft.artifacts import CARD, temporary_name, write_text
 from calibsft.errors import InputError
 from calibsft.progress import FIRST_PROCESS
 from calibsft.training.checkpoints import CHECKPOINTS, PickleFreeTrainer
@@ -50,8 +50,8 @@ def save_model(trainer: PickleFreeTrainer, folder: Path, card: str) -> None:
     """Write the final checkpoint to `folder/model`, then drop the running ones."""
     state = trainer.accelerator.get_state_dict(trainer.model_wrapped)  # by all processes together
     if FIRST_PROCESS:
-        partial = folder / f"{MODEL}.partial"
-        shutil.rmtree(partial, ignore_errors=True)
+        partial = temporary_name(folder / MODEL)
+        partial.mkdir()
         # Loading by one process alone must not wait for the others.
         unset_hf_deepspeed_config()
         whole_model(trainer.accelerator.unwrap_model(trainer.model_wrapped), state).save_pretrained(partial)
