@@ -180,7 +180,7 @@ GOOD = '{"question": "Q", "answer": "#### 1"}\n'
         ("gsm8k.json", '{"question": ["Q"]}', "gsm8k.json: not a list of objects"),
         ("gsm8k.json", '"text"', "gsm8k.json: not a list of objects"),
         ("gsm8k.json", "[{]", "gsm8k.json: not valid JSON"),
-        ("gsm8k.json.gz", b"no gzip", "gsm8k.json.gz: cannot be read"),
+        ("gsm8k.json.gz", b"no gzip", "gsm8k.json.gz: not valid JSON"),
         ("gsm8k.json.gz", gzip.compress(b"[]", mtime=0)[:-9], "gsm8k.json.gz: cannot be read"),
         ("gsm8k.parquet", b"no parquet", "gsm8k.parquet: not a readable Parquet file"),
         ("gsm8k.csv", "question,answer\nQ,#### 1,more\n", "gsm8k.csv, row 1: 3 cells where the columns are"),

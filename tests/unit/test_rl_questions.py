@@ -133,16 +133,6 @@ def test_verdicts_take_precedence_over_the_rates_of_the_file(
     assert "rl: success rates: truncated responses count as wrong (1)" in shown
 
 
-def test_verdicts_that_do_not_say_how_responses_ended_are_refused(tmp_path: Path) -> None:
-    for shard in verdict_folder(tmp_path / "verdicts").iterdir():
-        pl.read_parquet(shard).drop("ending").write_parquet(shard)
-    path = table(tmp_path / "d.parquet", asked_with([0.5, 0.5, 0.5]))
-    with pytest.raises(
-        InputError, match="which responses were truncated; remove the folder and run calibsft"
-    ):
-        read_questions(path, tmp_path / "verdicts")
-
-
 def chosen(method: str, rates: dict[tuple[str, str], float], limit: int = 2048) -> list[TrainingQuestion]:
     name = "integer" if method == "c3rl" else "probability"
     return training_questions(ASKED, rates, METHODS[method], build_tokenizer(), FORMATS[name], limit)

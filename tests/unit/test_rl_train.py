@@ -354,7 +354,7 @@ def test_the_judge_grades_rewards_and_held_out_evaluations(
     code, _, err = calibsft(*words, "judged", "--judge", "m", "--judge-url", server.url)
     assert code == 0, err
     named = "judge-1 m (exact aliases unasked)"
-    assert json.loads(Path("judged/manifest.json").read_text())["verifier"] == [named]
+    assert json.loads(Path("judged/manifest.json").read_text())["reward_graders"] == [named]
     assert 0 < journal(Path("judged"))[0]["pass@1"] < 1
     (verdicts,) = Path("judged/evals").glob("*/verdicts/part-*.parquet")
     assert set(pl.read_parquet(verdicts)["grader"]) == {named}
