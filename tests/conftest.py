@@ -60,8 +60,8 @@ def random_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def short_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A playground base trained just long enough to follow the response format."""
     from calibsft.playground.base import train_base
+    from calibsft.playground.settings import BaseSettings
     from calibsft.progress import Progress
-    from calibsft.recipe import BaseSettings
 
     folder = tmp_path_factory.mktemp("short-base")
     settings = BaseSettings(steps=250, warmup_steps=20)

@@ -15,8 +15,8 @@ from typing import Any
 
 from calibsft.artifacts import CARD, write_text
 from calibsft.progress import say
-from calibsft.recipe import Settings
 from calibsft.responses.formats import Format
+from calibsft.settings import Settings
 
 TABLES = "<!-- calibsft: calibration -->"
 NOT_MEASURED = "Not measured yet: `calibsft eval --model THIS --benchmarks … --out eval` adds the table."

@@ -3,12 +3,25 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from pydantic import Field
+
 from calibsft.artifacts import file_hash
 from calibsft.benchmarks import BENCHMARKS, Benchmark, get_benchmark
 from calibsft.benchmarks.files import load_questions
 from calibsft.benchmarks.sources import local_files
 from calibsft.schema import Question
+from calibsft.settings import Settings
 from calibsft.tables import TABLE_ENDINGS
+
+PLAYGROUND = "playground"
+
+
+class QuestionSettings(Settings):
+    """What to train on: the playground's own questions, a benchmark, or a file with question_id, question, gold."""
+
+    source: str = PLAYGROUND
+    data_dir: str | None = Field(None, description="folder with the benchmark's files, instead of the Hub")
+    limit: int | None = Field(None, ge=1)
 
 
 def load_source(source: str, data_dir: str | None = None) -> list[Question]:

@@ -14,11 +14,11 @@ import polars as pl
 import pytest
 
 from calibsft.cli import main
-from calibsft.recipe import TargetSettings
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.parse import parse, render
 from calibsft.targets.build import build
 from calibsft.targets.pool import pool_of_file
+from calibsft.targets.settings import TargetSettings
 
 Row = dict[str, Any]
 Build = Callable[..., pl.DataFrame]

@@ -8,8 +8,8 @@ import pytest
 from calibsft.artifacts import CARD, StageFolder, model_inputs, read_manifest
 from calibsft.cards import NOT_MEASURED, add_calibration, model_card
 from calibsft.metrics import score_table
-from calibsft.recipe import SftSettings
 from calibsft.responses.formats import FORMATS
+from calibsft.sft.settings import SftSettings
 
 
 def scores(confidence: float) -> dict[str, object]:

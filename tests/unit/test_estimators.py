@@ -9,9 +9,12 @@ import pytest
 
 from calibsft.errors import InputError
 from calibsft.estimators import ESTIMATORS, choose_estimators
+from calibsft.estimators.token_probability import TOKEN_PROBABILITY
+from calibsft.estimators.verbalized import VERBALIZED
 from calibsft.evaluation import Benchmarks, evaluate_with, read_estimators
+from calibsft.evaluation.settings import EvalSettings
 from calibsft.metrics import score_table
-from calibsft.recipe import TOKEN_PROBABILITY, VERBALIZED, EvalSettings, load_recipe
+from calibsft.recipe import load_recipe
 from calibsft.responses.actionable import actionable
 from calibsft.responses.formats import FORMATS, get_format
 from calibsft.rollouts.load import load_collector
@@ -138,7 +141,7 @@ def test_a_recipe_is_refused_before_it_runs(overrides: list[str], message: str) 
 def test_a_recipe_can_name_all_estimators() -> None:
     recipe = load_recipe("tiny", ["eval.estimators=[self-consistency, token-probability]"])
     assert recipe.eval.estimators == ("self-consistency", "token-probability")
-    assert load_recipe("tiny").eval.estimators == (VERBALIZED,)
+    assert load_recipe("tiny").eval.estimators == (VERBALIZED.name,)
 
 
 def test_the_verbalized_one_is_always_the_first() -> None:
@@ -147,7 +150,7 @@ def test_the_verbalized_one_is_always_the_first() -> None:
 
 
 def test_the_settings_know_the_names_of_the_estimators() -> None:
-    assert {VERBALIZED, TOKEN_PROBABILITY} < set(ESTIMATORS)
+    assert {VERBALIZED.name, TOKEN_PROBABILITY.name} < set(ESTIMATORS)
     assert all(name == estimator.name for name, estimator in ESTIMATORS.items())
     assert all(set(estimator.formats) <= set(FORMATS) for estimator in ESTIMATORS.values())
 

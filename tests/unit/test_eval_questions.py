@@ -10,8 +10,8 @@ import pytest
 
 from calibsft.cards import model_card
 from calibsft.decisions.policy import read_policy
-from calibsft.recipe import SftSettings
 from calibsft.responses.formats import get_format
+from calibsft.sft.settings import SftSettings
 
 Command = Callable[..., tuple[int, str, str]]
 SAMPLED = ("-n", 3, "--device", "cpu", "--max-new-tokens", 30, "--temperature", 1)

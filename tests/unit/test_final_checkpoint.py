@@ -13,9 +13,9 @@ from transformers import PreTrainedModel
 
 from calibsft.errors import InputError
 from calibsft.models import load_model, load_tokenizer
-from calibsft.recipe import LoraSettings
 from calibsft.training.adapters import with_adapters
 from calibsft.training.final import require_loadable, require_savable, save_model
+from calibsft.training.settings import LoraSettings
 
 Trainer = Callable[..., SimpleNamespace]
 

@@ -11,11 +11,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer
 
 from calibsft.artifacts import write_parquet
 from calibsft.errors import InputError
-from calibsft.recipe import LoraSettings, SftSettings, validated
 from calibsft.responses.formats import FORMATS
+from calibsft.settings import validated
 from calibsft.sft.batches import training_order
 from calibsft.sft.fine_tune import accumulation_steps, fine_tune
+from calibsft.sft.settings import SftSettings
 from calibsft.training.checkpoints import latest_checkpoint
+from calibsft.training.settings import LoraSettings
 
 FORMAT = FORMATS["probability"]
 QUICK = SftSettings(

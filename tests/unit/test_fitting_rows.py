@@ -8,11 +8,11 @@ import polars as pl
 import pytest
 
 from calibsft.artifacts import SUPERVISION, write_parquet
-from calibsft.recipe import SftSettings
 from calibsft.responses.formats import FORMATS
 from calibsft.sft.batches import training_order
 from calibsft.sft.fine_tune import fine_tune
 from calibsft.sft.fitting_rows import balanced_again
+from calibsft.sft.settings import SftSettings
 from calibsft.tables import KEYS
 
 TARGETS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from calibsft.errors import InputError
-from calibsft.recipe import JudgeSettings
 from calibsft.schema import Grade
 from calibsft.verify.judge import Judge, load_judge
 from calibsft.verify.judge.local import BATCH, LocalJudge, prompt_ids
 from calibsft.verify.judge.prompt import prompt_for
+from calibsft.verify.judge.settings import JudgeSettings
 from judge_server import item
 
 CORRECT, INCORRECT, UNJUDGED = Grade.CORRECT, Grade.INCORRECT, Grade.UNJUDGED

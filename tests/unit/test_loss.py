@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
-from calibsft.recipe import SftSettings
 from calibsft.sft.batches import collate
 from calibsft.sft.encode import Example
 from calibsft.sft.loss import CONFIDENCE, NONE, REASONING, VARIANTS, Counts, token_losses, token_weights
+from calibsft.sft.settings import SftSettings
 from calibsft.sft.trainer import batch_loss
 
 EXAMPLES = [

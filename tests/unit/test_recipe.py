@@ -6,15 +6,9 @@ import pytest
 import yaml
 
 from calibsft.errors import InputError
-from calibsft.recipe import (
-    Recipe,
-    SftSettings,
-    find_recipe,
-    load_recipe,
-    parse_overrides,
-    recipe_folders,
-    validated,
-)
+from calibsft.recipe import Recipe, find_recipe, load_recipe, recipe_folders
+from calibsft.settings import parse_overrides, validated
+from calibsft.sft.settings import SftSettings
 
 SHIPPED = sorted(path for folder in recipe_folders() for path in folder.rglob("*.yaml"))
 

@@ -11,14 +11,18 @@ import pytest
 import torch
 
 from calibsft.errors import InputError
-from calibsft.recipe import RlSettings, SftSettings, TargetSettings, load_recipe, validated
+from calibsft.recipe import load_recipe
 from calibsft.rl.batches import TokenCounts, rows_of, tensors
 from calibsft.rl.fitting import ignored_settings, require_fitting
 from calibsft.rl.method import Group, Method
 from calibsft.rl.methods import METHODS
 from calibsft.rl.scoring import Response, ScoredGroup
+from calibsft.rl.settings import RlSettings
 from calibsft.rl.trainer import RlTrainer
+from calibsft.settings import validated
 from calibsft.sft.loss import Counts, token_weights
+from calibsft.sft.settings import SftSettings
+from calibsft.targets.settings import TargetSettings
 from calibsft.training import watchers
 
 

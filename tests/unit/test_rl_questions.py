@@ -199,7 +199,7 @@ def test_c3rl_names_a_question_without_a_success_rate() -> None:
 def test_a_question_that_fills_the_context_is_left_out_before_training(
     random_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from calibsft.recipe import RlSettings
+    from calibsft.rl.settings import RlSettings
     from calibsft.rl.train import train_policy
 
     long = Question("long", "1" * 80, "1", "exact", "d")  # the model sees 64 tokens

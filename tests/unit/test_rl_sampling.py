@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from calibsft.errors import InputError
-from calibsft.recipe import RlSettings
 from calibsft.rl.batches import rewards_of
 from calibsft.rl.method import Group
 from calibsft.rl.methods import METHODS
@@ -21,6 +20,7 @@ from calibsft.rl.questions import TrainingQuestion
 from calibsft.rl.sampling import GroupSampler, QuestionPlan, Visit
 from calibsft.rl.saved_groups import groups_from_json, groups_to_json
 from calibsft.rl.scoring import Response, ScoredGroup
+from calibsft.rl.settings import RlSettings
 from calibsft.rollouts.engine import Request, Sampling
 
 MIXED, RIGHT, WRONG = (True, False), (True, True), (False, False)

@@ -12,7 +12,6 @@ import pytest
 from test_spans import Build, byte_level, each_tokenizer, encode, playground
 from transformers import PreTrainedTokenizerFast
 
-from calibsft.recipe import RlSettings
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.spans import TokenOffsets, decode
 from calibsft.rl.advantages import advantages_of
@@ -22,6 +21,7 @@ from calibsft.rl.method import Group, TokenSet
 from calibsft.rl.methods import METHODS
 from calibsft.rl.questions import TrainingQuestion
 from calibsft.rl.scoring import Response, ScoredGroup, Scorer
+from calibsft.rl.settings import RlSettings
 from calibsft.rl.token_sets import confidence_tokens
 from calibsft.rollouts.engine import Completion
 from calibsft.verify import VerifierPool

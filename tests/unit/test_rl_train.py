@@ -19,11 +19,12 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from calibsft.errors import InputError
 from calibsft.evaluation import Benchmarks, evaluate_with
+from calibsft.evaluation.settings import EvalSettings
 from calibsft.playground.world import training_questions
-from calibsft.recipe import EvalSettings, LoraSettings, RlSettings
 from calibsft.responses.formats import FORMATS
 from calibsft.rl.fitting import require_fitting
 from calibsft.rl.methods import METHODS
+from calibsft.rl.settings import RlSettings
 from calibsft.rl.train import (
     _Note,
     micro_batches,
@@ -33,6 +34,7 @@ from calibsft.rl.train import (
 from calibsft.rl.trainer import RlTrainer
 from calibsft.rollouts.collect import Collector
 from calibsft.schema import Question
+from calibsft.training.settings import LoraSettings
 from judge_server import Server
 
 FORMAT = FORMATS["probability"]

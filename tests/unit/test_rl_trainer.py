@@ -22,7 +22,6 @@ from trl import GRPOTrainer
 from trl.models.utils import unwrap_model_for_generation
 
 from calibsft.models import load_model, load_tokenizer
-from calibsft.recipe import LoraSettings, RlSettings
 from calibsft.responses.formats import FORMATS
 from calibsft.rl.batches import Row, rows_of
 from calibsft.rl.method import Group
@@ -30,6 +29,7 @@ from calibsft.rl.methods import METHODS
 from calibsft.rl.questions import TrainingQuestion
 from calibsft.rl.sampling import Step
 from calibsft.rl.scoring import Response, ScoredGroup
+from calibsft.rl.settings import RlSettings
 from calibsft.rl.train import (
     make_policy,
     make_trainer,
@@ -38,6 +38,7 @@ from calibsft.rl.train import (
 from calibsft.rl.trainer import RlTrainer
 from calibsft.rollouts.engine import Completion
 from calibsft.training.adapters import with_adapters
+from calibsft.training.settings import LoraSettings
 from calibsft.verify.verifier import Verifier
 
 FORMAT = FORMATS["probability"]

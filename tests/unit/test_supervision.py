@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from calibsft.artifacts import SUPERVISION, write_parquet
-from calibsft.recipe import SftSettings
 from calibsft.responses.formats import FORMATS
 from calibsft.sft.fine_tune import fine_tune
+from calibsft.sft.settings import SftSettings
 from calibsft.sft.supervision import shown_rows
 
 QUICK = SftSettings(

@@ -7,13 +7,13 @@ import pytest
 
 from calibsft.errors import InputError
 from calibsft.metrics import evaluate
-from calibsft.recipe import TargetSettings
 from calibsft.responses.formats import FORMATS
 from calibsft.success_rates import rate_questions
 from calibsft.targets import TARGETS
 from calibsft.targets.build import exact_targets
 from calibsft.targets.calibsft import mixed_target
 from calibsft.targets.csft import success_rate_target
+from calibsft.targets.settings import TargetSettings
 
 HALF = Fraction(1, 2)
 

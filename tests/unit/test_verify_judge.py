@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 
 from calibsft.errors import InputError
-from calibsft.recipe import JudgeSettings, load_recipe, validated
+from calibsft.recipe import load_recipe
 from calibsft.schema import Grade
+from calibsft.settings import validated
 from calibsft.verify.judge import JUDGE, load_judge
 from calibsft.verify.judge.alias import normalise, visible
 from calibsft.verify.judge.prompt import read_reply
+from calibsft.verify.judge.settings import JudgeSettings
 from judge_server import Server, item
 
 CORRECT, INCORRECT, UNJUDGED = Grade.CORRECT, Grade.INCORRECT, Grade.UNJUDGED

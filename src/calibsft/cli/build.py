@@ -73,11 +73,12 @@ def build(
     reasoning and answer stay byte-identical. Responses of one format make a training set in another:
     `--from-format probability --format integer`.
     """
-    from calibsft.recipe import TargetSettings, validated
     from calibsft.report.terminal import build_lines
     from calibsft.responses.formats import get_format
+    from calibsft.settings import validated
     from calibsft.targets.build import SUMMARY
     from calibsft.targets.build import build as build_targets
+    from calibsft.targets.settings import TargetSettings
 
     data = {
         "name": target,

@@ -107,7 +107,8 @@ def diagnose(
         return
     if not benchmarks or out is None:
         raise InputError(_what_to_add(what))
-    from calibsft.recipe import EvalSettings, validated
+    from calibsft.evaluation.settings import EvalSettings
+    from calibsft.settings import validated
 
     data = {
         "benchmarks": listed(benchmarks),

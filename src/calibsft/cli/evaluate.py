@@ -26,7 +26,8 @@ from calibsft.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from calibsft.recipe import EvalSettings, JudgeSettings
+    from calibsft.evaluation.settings import EvalSettings
+    from calibsft.verify.judge.settings import JudgeSettings
 
 
 def evaluate(
@@ -99,8 +100,9 @@ def evaluate(
     """
     from calibsft.estimators import choose_estimators
     from calibsft.evaluation import read_budgets, read_estimators, read_metrics, require_benchmarks
-    from calibsft.recipe import EvalSettings, validated
+    from calibsft.evaluation.settings import EvalSettings
     from calibsft.responses.formats import get_format
+    from calibsft.settings import validated
 
     data = {
         "benchmarks": (*listed(benchmarks or ""), *([str(questions)] if questions else [])),

@@ -15,7 +15,7 @@ from calibsft.progress import require_one_process
 from calibsft.text import printable
 
 if TYPE_CHECKING:
-    from calibsft.recipe import JudgeSettings
+    from calibsft.verify.judge.settings import JudgeSettings
 
 # What several processes of a launcher do together.
 SHARED_STAGES = ("sft", "rl")
@@ -170,7 +170,8 @@ def perform(
 
 def judge_settings(model: str | None, url: str | None) -> "JudgeSettings":
     """The judge that `--judge` and `--judge-url` name."""
-    from calibsft.recipe import JudgeSettings, validated
+    from calibsft.settings import validated
+    from calibsft.verify.judge.settings import JudgeSettings
 
     return validated(JudgeSettings, {"model": model, "url": url}, "judge")
 

@@ -63,10 +63,12 @@ def rl(
     `accelerate launch -m calibsft rl …`.
     """
     from calibsft.benchmarks import get_benchmark
-    from calibsft.recipe import EvalSettings, RlSettings, parse_overrides, validated
+    from calibsft.evaluation.settings import EvalSettings
     from calibsft.responses.formats import get_format
     from calibsft.rl.fitting import require_fitting, require_format
     from calibsft.rl.methods import get_method
+    from calibsft.rl.settings import RlSettings
+    from calibsft.settings import parse_overrides, validated
 
     chosen, confidence_format, asked = (
         get_method(method),

@@ -62,9 +62,10 @@ def rollout(
 ) -> None:
     """Sample responses from a model, n per question, into Parquet shards."""
     from calibsft.benchmarks import get_benchmark
-    from calibsft.questions import load_source, source_hash
-    from calibsft.recipe import QuestionSettings, RolloutSettings, validated
+    from calibsft.questions import QuestionSettings, load_source, source_hash
     from calibsft.responses.formats import get_format
+    from calibsft.rollouts.settings import RolloutSettings
+    from calibsft.settings import validated
 
     data = {
         "samples": samples,

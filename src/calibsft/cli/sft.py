@@ -26,8 +26,9 @@ def sft(
 
     The defaults are the paper's (180 steps of 256 responses at 2e-6). Several GPUs: `accelerate launch -m calibsft sft …`.
     """
-    from calibsft.recipe import SftSettings, parse_overrides, validated
     from calibsft.responses.formats import get_format
+    from calibsft.settings import parse_overrides, validated
+    from calibsft.sft.settings import SftSettings
 
     settings = validated(SftSettings, parse_overrides(overrides or []), "sft")
     confidence_format = get_format(format)

@@ -16,8 +16,8 @@ from calibsft.artifacts import write_json
 from calibsft.decisions.routing import Route
 from calibsft.decisions.selective import LAST_THRESHOLD, Certificate
 from calibsft.errors import InputError
-from calibsft.recipe import Settings, validated
 from calibsft.responses.formats import get_format
+from calibsft.settings import Settings, validated
 
 VERSION: Literal[2] = 2
 KIND: Literal["calibsft-policy"] = "calibsft-policy"

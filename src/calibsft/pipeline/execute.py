@@ -28,8 +28,8 @@ from calibsft.graded import older_grader
 from calibsft.pipeline.plan import Stage, plan
 from calibsft.pipeline.stages import Run
 from calibsft.progress import require_one_process, warn
-from calibsft.questions import benchmark_inputs, source_hash
-from calibsft.recipe import PLAYGROUND, Recipe
+from calibsft.questions import PLAYGROUND, benchmark_inputs, source_hash
+from calibsft.recipe import Recipe
 
 PARENT_CHECK_SECONDS = 1.0
 # Workers of a run that was killed end within seconds; the rerun waits so long for the stage that one of them holds.

@@ -17,7 +17,8 @@ from calibsft.errors import InputError
 from calibsft.pipeline import stages
 from calibsft.pipeline.chain import Chain, chains
 from calibsft.pipeline.stages import Facts, Run, model_stage
-from calibsft.recipe import CALIBSFT, PLAYGROUND, Recipe, load_recipe
+from calibsft.questions import PLAYGROUND
+from calibsft.recipe import CALIBSFT, Recipe, load_recipe
 
 # The recipe's keys that decide what a model's samples look like.
 SAMPLED_FROM = ("seed", "format", "model", "device", "dtype")

@@ -10,7 +10,8 @@ from calibsft.artifacts import GRADIENT, JUDGE_CACHE, write_json
 from calibsft.errors import InputError
 from calibsft.pipeline.chain import Chain
 from calibsft.progress import Progress, say, warn
-from calibsft.recipe import CALIBSFT, PLAYGROUND, Recipe
+from calibsft.questions import PLAYGROUND
+from calibsft.recipe import CALIBSFT, Recipe
 from calibsft.responses.formats import Format, get_format
 
 Facts = dict[str, Any]

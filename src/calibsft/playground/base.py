@@ -16,10 +16,10 @@ from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 from calibsft.artifacts import CARD, write_text
 from calibsft.cards import model_card
 from calibsft.models import quiet_libraries
+from calibsft.playground.settings import BaseSettings
 from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.playground.world import draw_lesson
 from calibsft.progress import Progress
-from calibsft.recipe import BaseSettings
 from calibsft.responses.formats import FORMATS, messages
 
 IGNORED = -100

@@ -12,7 +12,6 @@ import polars as pl
 
 from calibsft.artifacts import QUESTIONS, SUPERVISION, read_manifest, recorded_settings
 from calibsft.evaluation import ROWS
-from calibsft.recipe import TargetSettings
 from calibsft.report.summary import Responses
 from calibsft.responses.formats import Format, get_format
 from calibsft.responses.parse import parse
@@ -20,6 +19,7 @@ from calibsft.success_rates import rate_questions
 from calibsft.tables import KEYS, QUESTION_KEYS
 from calibsft.targets.build import SUMMARY, exact_targets
 from calibsft.targets.pool import first_samples, pool_of_run
+from calibsft.targets.settings import TargetSettings
 
 RESPONSES = 100_000
 TRAINING_SHARE = 10

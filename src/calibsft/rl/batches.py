@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from calibsft.recipe import RlSettings
 from calibsft.rl.advantages import SegmentAdvantages, advantages_G_T, advantages_of
 from calibsft.rl.method import BoolArray, FloatArray, Method, SegmentRewards
 from calibsft.rl.scoring import Response, ScoredGroup
+from calibsft.rl.settings import RlSettings
 
 
 @dataclass(frozen=True, slots=True, eq=False)

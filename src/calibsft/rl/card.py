@@ -2,9 +2,9 @@
 
 from calibsft import __version__
 from calibsft.cards import model_card
-from calibsft.recipe import RlSettings
 from calibsft.responses.formats import Format
 from calibsft.rl.method import Method
+from calibsft.rl.settings import RlSettings
 
 
 def rl_card(

@@ -20,10 +20,10 @@ from calibsft.metrics import (
     expected_calibration_error,
     top1,
 )
-from calibsft.recipe import RlSettings
 from calibsft.rl.batches import rewards_of
 from calibsft.rl.method import Method
 from calibsft.rl.scoring import ScoredGroup
+from calibsft.rl.settings import RlSettings
 
 COLLAPSED_ABOVE = 0.9
 

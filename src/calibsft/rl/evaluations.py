@@ -13,9 +13,10 @@ from transformers import TrainerCallback
 
 from calibsft.artifacts import EVALS, write_text
 from calibsft.evaluation import Benchmarks, evaluate_with, read_metrics
+from calibsft.evaluation.settings import EvalSettings
 from calibsft.progress import FIRST_PROCESS
-from calibsft.recipe import EvalSettings, RlSettings
 from calibsft.responses.formats import Format
+from calibsft.rl.settings import RlSettings
 from calibsft.rollouts.load import make_collector
 from calibsft.verify.judge import Judge
 

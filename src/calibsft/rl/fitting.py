@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 
 from calibsft.errors import InputError
-from calibsft.recipe import RlSettings
 from calibsft.responses.formats import Format
 from calibsft.rl.method import Group, Method
 from calibsft.rl.methods import METHODS
+from calibsft.rl.settings import RlSettings
 from calibsft.training.watchers import require_watchers
 
 # Any group with right and wrong responses will do; the confidences are digits, which all methods take.

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from calibsft.errors import InputError
-from calibsft.recipe import JudgeSettings
 from calibsft.responses.formats import get_format
 from calibsft.responses.parse import Parsed, parse
 from calibsft.rl.method import Group, Method
@@ -21,6 +20,7 @@ from calibsft.schema import Grade
 from calibsft.verify import GradeItem
 from calibsft.verify.files import DEFAULT_KIND
 from calibsft.verify.judge import JUDGE, load_judge
+from calibsft.verify.judge.settings import JudgeSettings
 from calibsft.verify.verifier import Verifier, grade_item
 
 Completion: TypeAlias = str | list[dict[str, Any]]

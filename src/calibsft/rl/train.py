@@ -19,10 +19,10 @@ from trl import GRPOConfig
 
 from calibsft.artifacts import JOURNAL
 from calibsft.errors import InputError
+from calibsft.evaluation.settings import EvalSettings
 from calibsft.graded import REWARD_GRADERS
 from calibsft.models import context_length, load_model, load_tokenizer, pick_device, require_one_gpu
 from calibsft.progress import FIRST_PROCESS, Progress, warn
-from calibsft.recipe import EvalSettings, RlSettings
 from calibsft.responses.formats import Format
 from calibsft.rl.card import rl_card
 from calibsft.rl.dynamics import COLLAPSED_ABOVE
@@ -33,6 +33,7 @@ from calibsft.rl.policy import Policy
 from calibsft.rl.questions import SuccessRates, TrainingQuestion, training_questions
 from calibsft.rl.sampling import GroupSampler, QuestionPlan
 from calibsft.rl.scoring import Scorer
+from calibsft.rl.settings import RlSettings
 from calibsft.rl.trainer import RlTrainer
 from calibsft.rollouts.engine import Sampling
 from calibsft.rollouts.engine_transformers import TransformersEngine

@@ -22,13 +22,13 @@ from trl import GRPOTrainer
 from trl.models.utils import unwrap_model_for_generation
 
 from calibsft.errors import InputError
-from calibsft.recipe import RlSettings
 from calibsft.rl.batches import Row, TokenCounts, cut, rows_of, tensors
 from calibsft.rl.dynamics import seen, step_metrics
 from calibsft.rl.method import Method
 from calibsft.rl.policy import Policy
 from calibsft.rl.sampling import GroupSampler, Step
 from calibsft.rl.saved_groups import groups_from_json, groups_to_json
+from calibsft.rl.settings import RlSettings
 from calibsft.training.checkpoints import PickleFreeTrainer
 
 SAMPLING_FILE = "sampling.json"

@@ -1,11 +1,12 @@
 """Put a model, its tokenizer and the sampling settings together into a collector."""
 
+from calibsft.evaluation.settings import EvalSettings
 from calibsft.models import load_model, load_tokenizer
-from calibsft.recipe import EvalSettings, RolloutSettings
 from calibsft.responses.formats import Format
 from calibsft.rollouts.collect import Collector
 from calibsft.rollouts.engine import Sampling
 from calibsft.rollouts.engine_transformers import TransformersEngine
+from calibsft.rollouts.settings import RolloutSettings
 
 
 def load_collector(

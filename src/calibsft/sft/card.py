@@ -2,8 +2,8 @@
 
 from calibsft import __version__
 from calibsft.cards import model_card
-from calibsft.recipe import SftSettings
 from calibsft.responses.formats import Format
+from calibsft.sft.settings import SftSettings
 
 
 def sft_card(

@@ -11,13 +11,13 @@ from calibsft.artifacts import JOURNAL
 from calibsft.errors import InputError
 from calibsft.models import context_length, load_model, load_tokenizer, pick_device, require_one_gpu
 from calibsft.progress import FIRST_PROCESS, Progress, warn
-from calibsft.recipe import SftSettings
 from calibsft.responses.formats import Format
 from calibsft.rollouts.prompts import prompt_ids
 from calibsft.sft.batches import PlannedExamples, collate, training_order
 from calibsft.sft.card import sft_card
 from calibsft.sft.encode import Encoder, Example
 from calibsft.sft.fitting_rows import balanced_again
+from calibsft.sft.settings import SftSettings
 from calibsft.sft.supervision import write_supervision
 from calibsft.sft.trainer import CalibSftTrainer
 from calibsft.tables import boolean_column, read_table

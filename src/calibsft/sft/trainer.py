@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from calibsft.recipe import SftSettings
 from calibsft.sft.head import logits_only_at
 from calibsft.sft.loss import CONFIDENCE, NONE, Counts, token_losses, token_weights
+from calibsft.sft.settings import SftSettings
 from calibsft.training.checkpoints import PickleFreeTrainer
 
 

@@ -17,7 +17,6 @@ import polars as pl
 from calibsft.artifacts import write_json, write_parquet
 from calibsft.errors import InputError, unknown_name
 from calibsft.progress import warn
-from calibsft.recipe import TargetSettings
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse, replace_confidence
 from calibsft.success_rates import count_endings, rate_questions
@@ -27,6 +26,7 @@ from calibsft.targets.balance import balance
 from calibsft.targets.chat import write_chat
 from calibsft.targets.pool import first_samples
 from calibsft.targets.refusals import refuse_fewer_samples, refuse_malformed, refuse_useless
+from calibsft.targets.settings import TargetSettings
 
 SFT_TABLE = "sft.parquet"
 SUMMARY = "targets.json"

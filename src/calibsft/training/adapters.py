@@ -3,7 +3,7 @@
 from transformers import PreTrainedModel
 
 from calibsft.errors import InputError
-from calibsft.recipe import LoraSettings
+from calibsft.training.settings import LoraSettings
 
 
 def with_adapters(model: PreTrainedModel, lora: LoraSettings) -> PreTrainedModel:

@@ -21,7 +21,7 @@ from calibsft.verify.judge.cache import VerdictCache
 from calibsft.verify.judge.prompt import VERSION, Prompt, prediction, prompt_for, read_reply
 
 if TYPE_CHECKING:
-    from calibsft.recipe import JudgeSettings
+    from calibsft.verify.judge.settings import JudgeSettings
 
 MAX_REPLY = 100
 

@@ -17,14 +17,15 @@ from calibsft.artifacts import JUDGE_CACHE, shards, write_json, write_parquet
 from calibsft.cards import add_calibration
 from calibsft.errors import InputError
 from calibsft.estimators import Estimator, Evaluated, choose_estimators
+from calibsft.evaluation.settings import EvalSettings
 from calibsft.metrics import score_table
 from calibsft.questions import evaluated_benchmark
-from calibsft.recipe import EvalSettings, JudgeSettings
 from calibsft.responses.formats import Format
 from calibsft.schema import Question
 from calibsft.tables import KEYS
 from calibsft.tables import ROWS as ROWS
 from calibsft.verify.judge import Judge, load_judge
+from calibsft.verify.judge.settings import JudgeSettings
 from calibsft.verify.verdicts import verify_folder
 
 if TYPE_CHECKING:

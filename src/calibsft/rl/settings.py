@@ -1,0 +1,69 @@
+"""How RL samples and learns."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from calibsft.settings import Settings, StopString
+from calibsft.training.settings import LoraSettings, Watchers
+
+
+class RlSettings(Settings):
+    """How RL samples and learns; the defaults are the paper's. A step is a rollout step, of several updates."""
+
+    steps: int | None = Field(None, ge=1, description="rollout steps; default: the method's own")
+    questions: int = Field(64, ge=1, description="questions per rollout step")
+    group_size: int = Field(8, ge=2, description="responses per question")
+    updates: int = Field(2, ge=1, description="optimiser updates per rollout step")
+    micro_batch_size: int = Field(8, ge=1)
+    learning_rate: float = Field(2e-6, gt=0)
+    warmup_steps: int = Field(10, ge=0)
+    final_rate: float = Field(0.5, ge=0, le=1, description="the cosine ends at this share of learning_rate")
+    clip_low: float = Field(0.2, gt=0, lt=1)
+    clip_high: float = Field(0.28, gt=0)
+    dual_clip: float | None = Field(
+        None, gt=1, description="bound on the ratio where the advantage is negative"
+    )
+    kl: float | None = Field(
+        None, ge=0, description="weight of the divergence from the start; default: the method's"
+    )
+    max_prompt_tokens: int = Field(2048, ge=1)
+    max_new_tokens: int = Field(8192, ge=1)
+    stop: tuple[StopString, ...] = ()
+    max_rows: int = Field(1024, ge=1)
+    max_batches: int = Field(
+        20, ge=1, description="generated batches for one step before it trains on fewer groups"
+    )
+    overlong_buffer: int | None = Field(
+        None, ge=1, description="tokens before the limit where a penalty begins"
+    )
+    leave_one_out: bool = Field(False, description="compare a response with the success rate of the others")
+    mean_only: bool = Field(False, description="centre advantages without dividing by the group's deviation")
+    segment_loss: bool = Field(False, description="a mean of its own for answer and for confidence tokens")
+    keep_unanimous: bool = Field(False, description="train confidence on all-right and all-wrong groups too")
+    save_every: int = Field(10, ge=1)
+    eval_every: int | None = Field(
+        None, ge=1, description="evaluate on held-out questions every so many steps"
+    )
+    eval_questions: int = Field(100, ge=1, description="questions of each benchmark in those evaluations")
+    report_to: Watchers = ()
+    gradient_checkpointing: bool = False
+    lora: LoraSettings | None = None
+
+    @model_validator(mode="after")
+    def _numbers_go_together(self) -> Self:
+        if self.questions % self.updates:
+            raise ValueError(f"rl.questions {self.questions} is not a multiple of rl.updates {self.updates}")
+        if self.dual_clip is not None and self.dual_clip <= 1 + self.clip_high:
+            raise ValueError(
+                f"rl.dual_clip {self.dual_clip} must exceed 1 + rl.clip_high, or it would bound good responses too"
+            )
+        if self.overlong_buffer is not None and self.overlong_buffer > self.max_new_tokens:
+            raise ValueError("rl.overlong_buffer is larger than rl.max_new_tokens")
+        rows = self.questions // self.updates * self.group_size
+        if rows % min(self.micro_batch_size, rows):
+            raise ValueError(
+                f"the {rows} responses of an update (rl.questions x group_size / updates) are not a multiple of"
+                f" rl.micro_batch_size {self.micro_batch_size}"
+            )
+        return self
