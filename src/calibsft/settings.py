@@ -5,12 +5,15 @@ with the nearest right one, a wrong value by its key. Knows no section itself.
 """
 
 import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, Union, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError
+from pydantic.fields import FieldInfo
 
-from calibsft.errors import InputError
+from calibsft.errors import InputError, unknown_name
 from calibsft.text import shortened
 from calibsft.yaml_text import YamlProblem, parse_yaml
 
@@ -26,6 +29,46 @@ class Settings(BaseModel):
     """One section of a recipe."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """Marks a section whose class depends on the `name` in it; `kind` says what it names."""
+
+    kind: str
+    classes: Mapping[str, type[Settings]]
+    default: str
+
+    def class_of(self, data: Any) -> type[Settings]:
+        """The class of a section given as plain data; an unknown name is refused with the nearest right one."""
+        name = str(self.name_of(data))
+        return (
+            self.classes[name] if name in self.classes else unknown_name(self.kind, name, list(self.classes))
+        )
+
+    def name_of(self, data: Any) -> Any:
+        return data.get("name", self.default) if isinstance(data, dict) else getattr(data, "name", None)
+
+    def takers(self, key: str) -> list[str]:
+        """The names whose section has `key`."""
+        return [name for name, section in self.classes.items() if key in section.model_fields]
+
+    def named(self, data: Any) -> Any:
+        return {"name": self.default, **data} if isinstance(data, dict) else data
+
+
+def one_of(kind: str, classes: Mapping[str, type[Settings]], default: str) -> Any:
+    """The type of a section whose class depends on the `name` in it, `default` where it gives none."""
+    choice = OneOf(kind, classes, default)
+    tagged = tuple(Annotated[section, Tag(name)] for name, section in classes.items())
+    return Annotated[
+        Union[tagged], Discriminator(choice.name_of), BeforeValidator(choice.named), choice  # noqa: UP007
+    ]
+
+
+def choice_of(field: FieldInfo) -> OneOf | None:
+    """The choice that a field's section depends on, None for any other field."""
+    return next((marker for marker in field.metadata if isinstance(marker, OneOf)), None)
 
 
 def require_plain_address(url: str, key: str, variable: str) -> None:
@@ -80,7 +123,7 @@ def validated(kind: type[S], data: dict[str, Any], source: str) -> S:
         return kind.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
+        key = ".".join(_key(kind, first["loc"]))
         if first["type"] == "value_error":  # a rule about several keys, in our own words
             raise InputError(f"{source}: {first['ctx']['error']}; change either") from error
         if first["type"] == "missing":
@@ -90,15 +133,48 @@ def validated(kind: type[S], data: dict[str, Any], source: str) -> S:
         ) from error
 
 
-def _refuse_unknown_keys(kind: type[Settings], data: dict[str, Any], source: str, prefix: str) -> None:
+def _key(kind: type[Settings], location: tuple[int | str, ...]) -> Iterator[str]:
+    """The dotted key of an error: pydantic also names the class that was chosen for a section."""
+    parts = iter(location)
+    for part in parts:
+        yield str(part)
+        field = kind.model_fields.get(str(part))
+        choice = choice_of(field) if field else None
+        if choice is not None and (name := next(parts, None)) is not None:
+            kind = choice.classes[str(name)]
+
+
+def _refuse_unknown_keys(
+    kind: type[Settings], data: dict[str, Any], source: str, prefix: str, choice: OneOf | None = None
+) -> None:
     for key, value in data.items():
         if key not in kind.model_fields:
-            near = get_close_matches(str(key), kind.model_fields, n=1)
-            hint = (
-                f"; did you mean '{prefix}{near[0]}'?" if near else f"; known: {', '.join(kind.model_fields)}"
+            raise InputError(
+                f"{source}: {_unknown(kind, str(key), prefix, choice.takers(key) if choice else [])}"
             )
-            raise InputError(f"{source}: unknown key '{prefix}{key}'{hint}")
-        annotation = kind.model_fields[key].annotation
-        for section in (annotation, *get_args(annotation)):
-            if isinstance(section, type) and issubclass(section, Settings) and isinstance(value, dict):
-                _refuse_unknown_keys(section, value, source, f"{prefix}{key}.")
+        field = kind.model_fields[key]
+        if isinstance(value, dict) and (section := _section(field, value, source)):
+            _refuse_unknown_keys(section, value, source, f"{prefix}{key}.", choice_of(field))
+
+
+def _unknown(kind: type[Settings], key: str, prefix: str, takers: list[str]) -> str:
+    if takers:
+        return f"{prefix}{key} means nothing here, it is for {', '.join(takers)}; leave it out"
+    near = get_close_matches(key, kind.model_fields, n=1)
+    hint = f"; did you mean '{prefix}{near[0]}'?" if near else f"; known: {', '.join(kind.model_fields)}"
+    return f"unknown key '{prefix}{key}'{hint}"
+
+
+def _section(field: FieldInfo, data: dict[str, Any], source: str) -> type[Settings] | None:
+    try:
+        return section_class(field, data)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
+
+
+def section_class(field: FieldInfo, data: Any = None) -> type[Settings] | None:
+    """The class of the section that a field holds, None where it holds a value; `data` decides where there is a choice."""
+    if choice := choice_of(field):
+        return choice.class_of({} if data is None else data)
+    kinds = (field.annotation, *get_args(field.annotation))
+    return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Settings)), None)
