@@ -43,7 +43,8 @@ def main() -> None:
     quiet_libraries()
     model, tokenizer = load(options.model)
     prompts = [
-        prompt_ids(tokenizer, q.text, FORMATS["probability"]) for q in training_questions(options.questions)
+        prompt_ids(tokenizer, q.text, FORMATS["probability"])
+        for q in training_questions()[: options.questions]
     ]
     contenders: dict[str, Callable[[], int]] = {
         "calibsft": lambda: ours(model, tokenizer, prompts, options.max_new_tokens),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
@@ -10,18 +11,31 @@ from calibsft.benchmarks import BENCHMARKS, Benchmark, get_benchmark
 from calibsft.benchmarks.files import load_questions
 from calibsft.benchmarks.sources import local_files
 from calibsft.schema import Question
-from calibsft.settings import Settings
+from calibsft.settings import DataDir, Flag, Mark, Settings
 from calibsft.tables import TABLE_ENDINGS
-
-PLAYGROUND = "playground"
 
 
 class QuestionSettings(Settings):
-    """What to train on: the playground's own questions, a benchmark, or a file with question_id, question, gold."""
+    """What to train on: a benchmark, the playground's own questions among them, or a file of questions."""
 
-    source: str = PLAYGROUND
-    data_dir: str | None = Field(None, description="folder with the benchmark's files, instead of the Hub")
-    limit: int | None = Field(None, ge=1)
+    source: Annotated[
+        str,
+        Mark.CONTENT,
+        Flag(
+            "--questions",
+            help="CSV, JSONL or Parquet with question_id, question, gold (and kind: the grader)",
+            always=True,
+        ),
+        Flag(
+            "--benchmark",
+            help="instead of a file: a benchmark's questions; `calibsft ls benchmarks` lists them",
+            always=True,
+        ),
+    ]
+    data_dir: DataDir = None
+    limit: Annotated[
+        int | None, Flag("--limit", always=True), Field(ge=1, description="only the first so many questions")
+    ] = None
 
 
 def load_source(source: str, data_dir: str | None = None) -> list[Question]:
@@ -45,7 +59,7 @@ def source_hash(source: str, data_dir: str | None = None) -> str:
 def benchmark_hash(name: str, data_dir: str | None) -> str:
     """A benchmark's version, and the content of the files that it is read from."""
     benchmark = get_benchmark(name)
-    said = f"version {benchmark.version}"
+    said = f"{name} version {benchmark.version}"
     if data_dir is None or benchmark.embedded:
         return said
     return " ".join([said, *map(file_hash, local_files(benchmark.place, Path(data_dir)))])
@@ -62,6 +76,11 @@ def benchmark_inputs(names: Iterable[str], data_dir: str | None) -> dict[str, st
 def is_own(name: str) -> bool:
     """Whether this names a file of questions, and no benchmark."""
     return name not in BENCHMARKS and name.lower().removesuffix(".gz").endswith(TABLE_ENDINGS)
+
+
+def require_known(name: str) -> str:
+    """`name` if it is a benchmark or a file of questions; any other is refused with the nearest right one."""
+    return name if is_own(name) else get_benchmark(name).name
 
 
 def evaluated_benchmark(name: str) -> Benchmark:

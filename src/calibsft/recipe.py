@@ -1,13 +1,12 @@
 """Typed recipes: everything a run does, in one YAML file.
 
-A recipe is complete - every default is visible in `--dry-run` - and strict: an unknown key is an error that
-names the nearest right one. Overrides come as dotted keys, `rollout.samples=8`. Holds settings only; which
-stages they need is `pipeline`.
+A recipe composes the sections of settings that rooms own. It is complete - every default is visible in `--dry-run` - and
+strict. Overrides come as dotted keys, `rollout.samples=8`. Holds settings only; which stages they need is `pipeline`.
 """
 
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 import yaml
 from pydantic import AfterValidator, Field, model_validator
@@ -15,18 +14,20 @@ from pydantic_core import PydanticCustomError
 
 from calibsft.errors import InputError, unknown_name
 from calibsft.evaluation.settings import EvalSettings
-from calibsft.playground.settings import BaseSettings
+from calibsft.playground.settings import PLAYGROUND, BaseSettings
 from calibsft.prior.settings import PriorSettings
-from calibsft.questions import PLAYGROUND, QuestionSettings
+from calibsft.questions import QuestionSettings
+from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
+from calibsft.rl.methods import METHODS
 from calibsft.rl.settings import RlSettings
 from calibsft.rollouts.settings import RolloutSettings
-from calibsft.settings import Seed, Settings, apply_override, merged, validated
+from calibsft.settings import Device, Dtype, Seed, Settings, apply_override, merged, validated
 from calibsft.sft.settings import SftSettings
+from calibsft.stages.lineage import CALIBSFT
 from calibsft.targets.settings import TargetSettings
 from calibsft.verify.judge.settings import JudgeSettings
 from calibsft.yaml_text import YamlProblem, parse_yaml
 
-CALIBSFT = "calibsft"
 # Bytes; with the seed's digits it stays below what a file system takes.
 LONGEST_NAME = 200
 
@@ -53,12 +54,12 @@ class Recipe(Settings):
         (),
         description="seeds of the trainings, one model each from the same data; default: the recipe's seed",
     )
-    format: str = "probability"
+    format: FormatName = DEFAULT_FORMAT
     model: str = PLAYGROUND
-    device: str = "auto"
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    device: Device = "auto"
+    dtype: Dtype = "auto"
     base: BaseSettings = BaseSettings()
-    questions: QuestionSettings = QuestionSettings()
+    questions: QuestionSettings = QuestionSettings(source=PLAYGROUND)
     rollout: RolloutSettings = RolloutSettings()
     targets: TargetSettings = TargetSettings()
     sft: SftSettings = SftSettings()
@@ -85,6 +86,35 @@ class Recipe(Settings):
         if len(set(self.training_seeds)) < len(self.training_seeds):
             raise ValueError("training_seeds names a seed twice")
         return self
+
+    @model_validator(mode="after")
+    def _methods_exist(self) -> Self:
+        for method in self.rl_methods:
+            if method not in METHODS:
+                unknown_name("RL method in rl_methods", method, list(METHODS))
+            self.rl_of(method)
+        for step in (step for pipeline in self.pipelines for step in pipeline):
+            if step not in (CALIBSFT, *METHODS):
+                unknown_name("step of a pipeline", step, [CALIBSFT, *METHODS])
+        return self
+
+    @model_validator(mode="after")
+    def _every_model_has_its_name(self) -> Self:
+        if self.eval.estimator_model and any(self.pipelines):
+            raise InputError(
+                "eval.estimator_model is the name of one model and the run evaluates several; leave it out, so that the server"
+                " is asked for each by its own name, or evaluate them one by one with calibsft eval"
+            )
+        return self
+
+    @property
+    def trains_base(self) -> bool:
+        """Whether the run makes its base model itself, instead of loading one."""
+        return self.model == PLAYGROUND
+
+    def training_seed(self, chosen: int | None) -> int:
+        """The seed of a training: the chosen one of several, or the only one."""
+        return (*self.training_seeds, self.seed)[0] if chosen is None else chosen
 
     def rl_of(self, method: str) -> RlSettings:
         """The RL settings of one method."""
@@ -135,54 +165,4 @@ def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe
     data.setdefault("name", path.stem)
     for override in overrides or []:
         apply_override(data, override)
-    recipe = validated(Recipe, data, str(path))
-    try:
-        _refuse_unknown_names(recipe)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
-    return recipe
-
-
-def _refuse_unknown_names(recipe: Recipe) -> None:
-    """Refuse a format, target, benchmark, method or estimator that does not exist now, not hours into the run."""
-    from calibsft.benchmarks import get_benchmark
-    from calibsft.responses.formats import get_format
-    from calibsft.rl.fitting import require_fitting
-    from calibsft.rl.methods import METHODS
-    from calibsft.targets import TARGETS
-    from calibsft.training.watchers import require_watchers
-
-    get_format(recipe.format)
-    require_watchers(recipe.sft.report_to, "sft.report_to")
-    if recipe.targets.name not in TARGETS:
-        unknown_name("target", recipe.targets.name, list(TARGETS))
-    for name in recipe.eval.benchmarks:
-        get_benchmark(name)
-    for method in recipe.rl_methods:
-        if method not in METHODS:
-            unknown_name("RL method in rl_methods", method, list(METHODS))
-        recipe.rl_of(method)
-    for step in (step for pipeline in recipe.pipelines for step in pipeline):
-        if step not in (CALIBSFT, *METHODS):
-            unknown_name("step of a pipeline", step, [CALIBSFT, *METHODS])
-        if step in METHODS:
-            require_fitting(METHODS[step], recipe.rl_of(step))
-        if step in METHODS and recipe.rl_of(step).eval_every and not recipe.eval.benchmarks:
-            raise InputError("rl.eval_every needs benchmarks to evaluate on; name some in eval.benchmarks")
-    _refuse_unfit_estimators(recipe)
-
-
-def _refuse_unfit_estimators(recipe: Recipe) -> None:
-    """Refuse estimators that do not exist, or not for the format that a pipeline writes its confidence in."""
-    from calibsft.estimators import choose_estimators
-    from calibsft.pipeline.chain import other_format
-    from calibsft.responses.formats import get_format
-
-    for pipeline in recipe.pipelines:
-        written = get_format(other_format(recipe, pipeline) or recipe.format)
-        choose_estimators(recipe.eval.estimators, written)
-    if recipe.eval.estimator_model and any(recipe.pipelines):
-        raise InputError(
-            "eval.estimator_model is the name of one model and the run evaluates several; leave it out, so that the server"
-            " is asked for each by its own name, or evaluate them one by one with calibsft eval"
-        )
+    return validated(Recipe, data, str(path))

@@ -153,7 +153,7 @@ def test_control_characters_in_column_names_do_not_reach_the_terminal(refused: R
 
 def test_an_unknown_format(refused: Refused) -> None:
     said = refused("build", jsonl(pool()), "--out", "o", "--format", "probabilty")
-    assert said.startswith("unknown confidence format 'probabilty'; did you mean 'probability'?")
+    assert said.startswith("build: unknown confidence format 'probabilty'; did you mean 'probability'?")
 
 
 def test_an_unknown_target(refused: Refused) -> None:
@@ -185,7 +185,7 @@ def test_no_well_formed_response(refused: Refused) -> None:
 @pytest.mark.parametrize("value", ["1.5", "-0.1", "nan", "inf"])
 def test_lambda_out_of_range(refused: Refused, value: str) -> None:
     assert refused("build", jsonl(pool()), "--out", "o", "--lambda", value).startswith(
-        f"build: mix = {value}"
+        f"build: targets.mix = {value}"
     )
 
 
@@ -458,7 +458,7 @@ def test_sft_without_its_training_set(refused: Refused) -> None:
 
 def test_sft_with_an_unknown_setting(refused: Refused) -> None:
     said = refused("sft", "--model", "m", "--data", "x", "--out", "o", "--set", "step=3")
-    assert said == "sft: unknown key 'step'; did you mean 'steps'?"
+    assert said == "sft: unknown key 'sft.step'; did you mean 'sft.steps'?"
 
 
 def rl(data: str, *words: str, model: object = "m", method: str = "rlcr") -> tuple[str, ...]:
@@ -490,16 +490,16 @@ def left() -> list[str]:
         (["--method", "rlcrr"], "unknown RL method 'rlcrr'; did you mean 'rlcr'? (known: rlvr, rlcr, coca, dcpo, c3rl, redoubt)"),
         (["--method", "c3rl"], "c3rl is defined for the integer format, not for 'probability'; use --format integer and"),
         (["--format", "percent"], "unknown confidence format 'percent'"),
-        (["--set", "group_size=1"], "rl: group_size = 1: input should be greater than or equal to 2; correct that key"),
-        (["--set", "stepss=1"], "rl: unknown key 'stepss'; did you mean 'steps'?"),
+        (["--set", "group_size=1"], "rl: rl.group_size = 1: input should be greater than or equal to 2; correct that key"),
+        (["--set", "stepss=1"], "rl: unknown key 'rl.stepss'; did you mean 'rl.steps'?"),
         (["--set", "updates=4"], "rl: rl.questions 2 is not a multiple of rl.updates 4; change either"),
         (["--set", "micro_batch_size=7"], "are not a multiple of rl.micro_batch_size 7; change either"),
         (["--set", "keep_unanimous=true"], "rl.keep_unanimous means nothing for rlcr"),
         (["--set", "overlong_buffer=31"], "rl.overlong_buffer is larger than rl.max_new_tokens"),
         (["--set", "eval_every=1"], "eval_every needs benchmarks to evaluate on"),
-        (["--benchmarks", "cross"], "and benchmarks eval_every; give both"),
+        (["--benchmarks", "cross"], "benchmarks mean nothing without --eval-every; give both"),
         (["--set", "eval_every=1", "--benchmarks", "crss"], "unknown benchmark 'crss'; did you mean 'cross'?"),
-        (["--set", "report_to=[tensorbored]"], "unknown name in rl.report_to 'tensorbored'; did you mean 'tensorboard'?"),
+        (["--set", "report_to=[tensorbored]"], "unknown name in report_to 'tensorbored'; did you mean 'tensorboard'?"),
         (["--data", "none.jsonl"], "none.jsonl: no such file; check the path"),
         (["--data", "folder"], "folder: no manifest.json, so this is not a finished stage"),
         (["--verdicts", "folder"], "folder: no manifest.json, so this is not a finished stage"),
@@ -635,8 +635,11 @@ def test_rl_says_when_it_was_done_before_and_refuses_other_settings_by_name(
         (("--set", "lora.rank=4"), "o: rl.lora"),
         (("--method", "coca"), "o: method was 'rlcr' and is now 'coca'"),
         (("--format", "integer"), "o: format was 'probability' and is now 'integer'"),
-        (("--seed", "1"), "o: seed was 43 and is now 1"),
-        (("--benchmarks", "cross", "--set", "eval_every=1"), "o: benchmarks was [] and is now ['cross']"),
+        (("--seed", "1"), "o: seed was 0 and is now 1"),
+        (
+            ("--benchmarks", "cross", "--set", "eval_every=1"),
+            "o: eval.benchmarks was None and is now ['cross']",
+        ),
     ):
         assert refused(*command, *words).startswith(said)
     questions(dataset="other")

@@ -150,7 +150,7 @@ def test_a_folder_with_one_rollout_a_question_gives_no_targets(calibsft: Command
 @pytest.mark.parametrize(
     "change, told",
     [
-        (("--dtype", "float12"), "unknown dtype 'float12'; did you mean 'float32'?"),
+        (("--dtype", "float12"), "dtype = 'float12'; did you mean 'float32'?"),
         (("--stop", ""), "stop.0 = ''"),
         (("--limit", "0"), "limit = 0"),
         (("--limit", "-1"), "limit = -1"),

@@ -9,19 +9,19 @@ import json
 import os
 import signal
 import time
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from calibsft import progress
-from calibsft.artifacts import locked
+from calibsft.artifacts import locked, read_manifest
 from calibsft.errors import InputError
-from calibsft.pipeline import Stage, execute, plan, recorded_order, report_order, run_pipeline, stage_names
-from calibsft.pipeline.chain import Chain
-from calibsft.pipeline.stages import Run
+from calibsft.pipeline import Planned, execute, plan, run_pipeline, stage_names
 from calibsft.recipe import Recipe, load_recipe, recipe_folders
+from calibsft.report.lineage import Lineage
+from calibsft.stages import STAGES
+from calibsft.stages.stage import Stage
 
 SHIPPED = sorted(path for folder in recipe_folders() for path in folder.rglob("*.yaml"))
 TINY = [
@@ -31,11 +31,22 @@ TINY = [
 NO_PRIOR = "prior.contexts=null"
 
 
-def planned(*overrides: str, recipe: str = "tiny") -> dict[str, Stage]:
-    stages = plan(Run(load_recipe(recipe, list(overrides)), Path("run")))
+def planned(*overrides: str, recipe: str = "tiny") -> dict[str, Planned]:
+    stages = plan(load_recipe(recipe, list(overrides)), Path("run"))
     found = {stage.name: stage for stage in stages}
     assert len(found) == len(stages), "a stage is planned once"
     return found
+
+
+def shapes(found: dict[str, Planned]) -> dict[str, dict[str, Any]]:
+    """What shapes each stage."""
+    return {name: planned.stage.shaped_by() for name, planned in found.items()}
+
+
+def changed(before: dict[str, Planned], after: dict[str, Planned]) -> set[str]:
+    """The stages that are shaped otherwise."""
+    old, new = shapes(before), shapes(after)
+    return {name for name in old if old[name] != new[name]}
 
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
@@ -103,9 +114,7 @@ def test_models_that_share_a_beginning_share_its_stages() -> None:
 def test_the_order_of_pipelines_does_not_change_the_stages() -> None:
     there = planned("pipelines=[[calibsft, rlcr], [rlcr], [calibsft]]")
     assert set(there) == set(TINY)
-    assert {name: stage.settings for name, stage in there.items()} == {
-        name: stage.settings for name, stage in planned().items()
-    }
+    assert shapes(there) == shapes(planned())
 
 
 def test_no_steps_at_all_evaluate_the_base() -> None:
@@ -127,7 +136,7 @@ def test_no_steps_at_all_evaluate_the_base() -> None:
     ],
 )
 def test_what_tables_and_figures_call_a_model(steps: tuple[str, ...], other_format: str, label: str) -> None:
-    assert Chain(steps, other_format).label == label
+    assert Lineage(steps, other_format).label == label
 
 
 def test_a_method_of_another_format_learns_from_the_same_rollouts() -> None:
@@ -143,18 +152,20 @@ def test_a_method_of_another_format_learns_from_the_same_rollouts() -> None:
         "eval-calibsft-c3rl-integer": {"calibsft-c3rl-integer"},
     }
     assert {name: set(found[name].needs) for name in own} == own
-    assert {found[name].settings["format"] for name in own} == {"integer"}
-    others = [stage for name, stage in found.items() if name not in own and "format" in stage.settings]
-    assert len(others) == 6 and {stage.settings["format"] for stage in others} == {"probability"}
+    formats = {name: shape["format"] for name, shape in shapes(found).items() if "format" in shape}
+    assert {formats[name] for name in own} == {"integer"}
+    others = formats.keys() - own.keys()
+    assert len(others) == 6 and {formats[name] for name in others} == {"probability"}
+    assert shapes(found)["build-integer"]["from_format"] == "probability"
     assert {name for name in found if "integer" in name} == own.keys()
 
 
 def test_a_trained_model_is_sampled_in_the_format_that_it_writes() -> None:
     found = planned("pipelines=[[rlvr, calibsft, c3rl]]", NO_PRIOR)
-    assert found["rlvr-rollout-integer"].settings["format"] == "integer"
+    assert shapes(found)["rlvr-rollout-integer"]["format"] == "integer"
     assert set(found["rlvr-build-integer"].needs) == {"rlvr-rollout-integer", "rlvr-verify-integer"}
     assert set(found["rlvr-calibsft-c3rl-integer"].needs) == {"rlvr-sft-integer", "rollout", "verify"}
-    assert found["rollout"].settings["format"] == "probability"
+    assert shapes(found)["rollout"]["format"] == "probability"
 
 
 def test_a_method_in_its_own_format_needs_no_other_stages() -> None:
@@ -163,17 +174,13 @@ def test_a_method_in_its_own_format_needs_no_other_stages() -> None:
         "base", "eval-base", "rollout", "verify", "build", "sft", "eval-calibsft", "calibsft-c3rl", "eval-calibsft-c3rl",
         "report",
     ]  # fmt: skip
-    assert found["calibsft-c3rl"].settings["format"] == "integer"
+    assert shapes(found)["calibsft-c3rl"]["format"] == "integer"
 
 
 def test_methods_for_every_format_keep_the_recipe_s() -> None:
     found = planned("format=linguistic", "pipelines=[[rlcr], [calibsft, rlcr]]")
     assert set(found) == set(TINY)
-    formats = {stage.settings["format"] for stage in found.values() if "format" in stage.settings}
-    assert formats == {"linguistic"}
-    run = Run(load_recipe("tiny", ["format=linguistic"]), Path("run"))
-    assert run.format(Chain(("rlcr",))).name == "linguistic"
-    assert run.format(Chain(("c3rl",), "integer")).name == "integer"
+    assert {shape["format"] for shape in shapes(found).values() if "format" in shape} == {"linguistic"}
 
 
 EVALS = {name for name in TINY if name.startswith("eval-")}
@@ -195,7 +202,9 @@ PRIORS = {"prior-base", "prior-calibsft"}
         ("eval.limit=3", EVALS),
         ("prior.contexts=3", PRIORS),
         ("dtype=float16", EVALS | PRIORS | {"rollout"}),
-        ("device=cuda:1", EVALS | PRIORS | {"rollout", "sft", "rlcr", "calibsft-rlcr"}),
+        ("device=cuda:1", set()),
+        ("eval.max_rows=7", set()),
+        ("sft.save_every=7", set()),
         ("format=linguistic", set(TINY) - {"base", "report"}),
         ("seed=5", set(TINY) - PRIORS - {"verify", "report"}),
         ("name=other", {"report"}),
@@ -204,68 +213,73 @@ PRIORS = {"prior-base", "prior-calibsft"}
     ],
 )
 def test_a_stage_s_settings_are_those_that_shape_it(change: str, shaped: set[str]) -> None:
-    before, after = planned(), planned(change)
-    assert {name for name in before if before[name].settings != after[name].settings} == shaped
+    assert changed(planned(), planned(change)) == shaped
 
 
 def test_benchmarks_shape_rl_that_is_evaluated_on_the_way() -> None:
     before, after = planned("rl.eval_every=5"), planned("rl.eval_every=5", "eval.limit=3")
-    changed = {name for name in before if before[name].settings != after[name].settings}
-    assert changed == EVALS | {"rlcr", "calibsft-rlcr"}
+    assert changed(before, after) == EVALS | {"rlcr", "calibsft-rlcr"}
 
 
 def test_a_judge_shapes_what_it_rewards_and_what_it_grades() -> None:
-    before, after = planned(), planned("judge.model=m")
-    changed = {name for name in before if before[name].settings != after[name].settings}
-    assert changed == EVALS | {"verify", "rlcr", "calibsft-rlcr"}
+    assert changed(planned(), planned("judge.model=m")) == EVALS | {"verify", "rlcr", "calibsft-rlcr"}
 
 
 def test_a_method_may_differ_from_the_others() -> None:
     found = planned(
         "pipelines=[[rlvr, redoubt], [rlcr]]", "rl_methods.redoubt={steps: 3, learning_rate: 0.5}"
     )
-    steps = {name: found[name].settings["rl"]["steps"] for name in ("rlvr", "rlcr", "rlvr-redoubt")}
+    settings = {name: shape["rl"] for name, shape in shapes(found).items() if "rl" in shape}
+    steps = {name: settings[name]["steps"] for name in ("rlvr", "rlcr", "rlvr-redoubt")}
     assert steps == {"rlvr": 60, "rlcr": 60, "rlvr-redoubt": 3}
-    assert found["rlvr-redoubt"].settings["rl"]["learning_rate"] == 0.5
-    assert found["rlvr-redoubt"].settings["rl"]["questions"] == 32, "the rest is the recipe's"
+    assert settings["rlvr-redoubt"]["learning_rate"] == 0.5
+    assert settings["rlvr-redoubt"]["questions"] == 32, "the rest is the recipe's"
 
 
 def test_a_model_of_one_s_own_has_no_base_stage() -> None:
     found = planned("model=mine/model", "pipelines=[[rlcr], [calibsft, rlcr]]")
     assert set(found) == set(TINY) - {"base"}
     assert all("base" not in stage.needs for stage in found.values())
-    assert {name for name, stage in found.items() if stage.settings.get("model") == "mine/model"} == (
-        EVALS | PRIORS | {"rollout", "sft", "rlcr", "calibsft-rlcr"}
-    )
-    run = Run(load_recipe("tiny", ["model=mine/model"]), Path("run"))
-    assert run.model(Chain(())) == "mine/model"
+    assert checkpoints(found) == {
+        "rollout": "mine/model",
+        "sft": "mine/model",
+        "rlcr": "mine/model",
+        "eval-base": "mine/model",
+        "prior-base": "mine/model",
+        "calibsft-rlcr": "run/sft/model",
+        "eval-calibsft": "run/sft/model",
+        "prior-calibsft": "run/sft/model",
+        "eval-rlcr": "run/rlcr/model",
+        "eval-calibsft-rlcr": "run/calibsft-rlcr/model",
+    }
+
+
+def checkpoints(found: dict[str, Planned]) -> dict[str, str]:
+    """The model that each stage starts from."""
+    return {name: model for name, one in found.items() if (model := getattr(one.stage, "model", ""))}
 
 
 def test_where_the_models_of_a_run_lie() -> None:
-    run = Run(load_recipe("tiny"), Path("run"))
-    found = {
-        steps: run.model(Chain(steps))
-        for steps in ((), ("calibsft",), ("rlcr",), ("rlvr", "calibsft"), ("rlvr", "calibsft", "redoubt"))
-    }
-    assert found == {
-        (): "run/base/model",
-        ("calibsft",): "run/sft/model",
-        ("rlcr",): "run/rlcr/model",
-        ("rlvr", "calibsft"): "run/rlvr-sft/model",
-        ("rlvr", "calibsft", "redoubt"): "run/rlvr-calibsft-redoubt/model",
+    found = checkpoints(planned("pipelines=[[calibsft], [rlcr], [rlvr, calibsft, redoubt]]"))
+    assert {name: model for name, model in found.items() if name.startswith("eval-")} == {
+        "eval-base": "run/base/model",
+        "eval-calibsft": "run/sft/model",
+        "eval-rlcr": "run/rlcr/model",
+        "eval-rlvr": "run/rlvr/model",
+        "eval-rlvr-calibsft": "run/rlvr-sft/model",
+        "eval-rlvr-calibsft-redoubt": "run/rlvr-calibsft-redoubt/model",
     }
 
 
-def test_a_report_shows_the_models_that_rl_starts_from_before_those_that_it_made(tmp_path: Path) -> None:
-    recipe = load_recipe("tiny", ["pipelines=[[rlcr], [rlvr, calibsft, redoubt], [calibsft]]"])
-    order = report_order(recipe)
-    assert sorted(order) == sorted(stage_names(recipe))
-    assert order[-6:] == [
-        "eval-base", "eval-rlvr-calibsft", "eval-calibsft", "eval-rlcr", "eval-rlvr", "eval-rlvr-calibsft-redoubt",
+def test_a_report_shows_the_models_that_rl_starts_from_before_those_that_it_made() -> None:
+    models = [
+        (), ("calibsft",), ("rlvr", "calibsft"), ("rlvr",), ("rlcr",), ("calibsft", "rlcr"), ("rlvr", "redoubt"),
+        ("rlvr", "calibsft", "redoubt"),
     ]  # fmt: skip
-    assert recorded_order(tmp_path) == []
-    (tmp_path / "recipe.resolved.yaml").write_text(recipe.to_yaml())
-    assert recorded_order(tmp_path) == order
+    backwards = models[::-1]
+    assert sorted(backwards, key=lambda steps: Lineage(steps).place) == models
+    seeds = [Lineage((), seed=None), *(Lineage(("rlcr",), seed=seed) for seed in (0, 7))]
+    assert sorted((seeds[2], seeds[0], seeds[1]), key=lambda model: model.place) == seeds
 
 
 # Several training seeds.
@@ -273,8 +287,8 @@ def test_a_report_shows_the_models_that_rl_starts_from_before_those_that_it_made
 SEEDS = "training_seeds=[0, 7]"
 
 
-def seeds_of(found: dict[str, Stage]) -> dict[str, int]:
-    return {name: stage.settings["seed"] for name, stage in found.items() if "seed" in stage.settings}
+def seeds_of(found: dict[str, Planned]) -> dict[str, int]:
+    return {name: shape["seed"] for name, shape in shapes(found).items() if "seed" in shape}
 
 
 def test_training_seeds_repeat_the_trainings_and_what_depends_on_them_alone() -> None:
@@ -300,10 +314,9 @@ def test_training_seeds_repeat_the_trainings_and_what_depends_on_them_alone() ->
     assert {name for name, seed in seeds_of(found).items() if seed == 7} == {
         "sft-seed7", "rlcr-seed7", "calibsft-rlcr-seed7",
     }  # fmt: skip
-    run = Run(load_recipe("tiny", [SEEDS]), Path("run"))
-    assert run.model(Chain(("calibsft",), seed=7)) == "run/sft-seed7/model"
-    assert run.model(Chain(("calibsft", "rlcr"), seed=7).parent) == "run/sft-seed7/model"
-    assert run.model(Chain(("rlcr",), seed=7).parent) == "run/base/model"
+    models = checkpoints(found)
+    assert models["eval-calibsft-seed7"] == models["calibsft-rlcr-seed7"] == "run/sft-seed7/model"
+    assert models["rlcr-seed7"] == "run/base/model"
 
 
 def test_rollouts_of_a_trained_model_are_those_of_its_seed() -> None:
@@ -319,25 +332,15 @@ def test_another_format_and_a_seed_are_both_in_the_name() -> None:
     assert {"sft-integer-seed0", "calibsft-c3rl-integer-seed7", "eval-calibsft-c3rl-integer-seed7"} <= set(
         found
     )
-    assert Chain(("calibsft", "c3rl"), "integer", 7).label == "CalibSFT→C3RL (integer), seed 7"
-    assert Chain((), "integer", 7).label == "Base (integer)"
+    assert Lineage(("calibsft", "c3rl"), "integer", 7).label == "CalibSFT→C3RL (integer), seed 7"
+    assert Lineage((), "integer", 7).label == "Base (integer)"
 
 
 def test_one_training_seed_keeps_the_names_and_sets_the_trainings_alone() -> None:
     found = planned("training_seeds=[7]")
     assert list(found) == TINY
     assert {name for name, seed in seeds_of(found).items() if seed == 7} == {"sft", "rlcr", "calibsft-rlcr"}
-    assert {
-        stage.settings["seed"] for name, stage in planned("seed=3").items() if name in seeds_of(found)
-    } == {3}
-
-
-def test_models_of_all_seeds_stand_side_by_side_in_a_report() -> None:
-    order = report_order(load_recipe("tiny", [SEEDS]))
-    assert order[-7:] == [
-        "eval-base", "eval-calibsft-seed0", "eval-calibsft-seed7", "eval-rlcr-seed0", "eval-rlcr-seed7",
-        "eval-calibsft-rlcr-seed0", "eval-calibsft-rlcr-seed7",
-    ]  # fmt: skip
+    assert set(seeds_of(planned("seed=3")).values()) == {3}
 
 
 # Fake stages, side by side.
@@ -356,30 +359,49 @@ def leave(root: Path, mark: str) -> None:
         out.write(mark + "\n")
 
 
-def work(root: Path, line: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """What a fake stage does: as its line of the plan says."""
-    name = line["name"]
-    leave(root, f"{name} began")
-    deadline = time.monotonic() + PATIENCE
-    while (awaited := line.get("awaits")) and awaited not in marks(root):
-        assert time.monotonic() < deadline, f"{name} waited in vain for '{awaited}'"
-        time.sleep(0.01)
-    time.sleep(line.get("rests", 0.0))
-    if line.get("dies"):
-        os.kill(os.getpid(), signal.SIGKILL)
-    if line.get("fails"):
-        leave(root, f"{name} failed")
-        raise InputError(line["fails"])
-    (folder / "made").write_text(name)
-    leave(root, f"{name} ended")
-    return {"process": os.getpid(), "alone": progress.ALONE}
+class FakeStage(Stage):
+    """Does what its line of the plan says, and reads the stages that it needs."""
+
+    kind: ClassVar[str] = "fake"
+
+    root: Path
+    line: dict[str, Any]
+
+    @property
+    def shared(self) -> bool:  # type: ignore[override]
+        return bool(self.line.get("trains"))
+
+    def shaped_by(self) -> dict[str, Any]:
+        return dict(self.line.get("settings", {}))
+
+    def inputs(self) -> dict[str, str]:
+        return {name: read_manifest(self.root / name)["content_hash"] for name in self.line.get("needs", ())}
+
+    def reads(self) -> tuple[Path, ...]:
+        return tuple(self.root / name for name in self.line.get("needs", ()))
+
+    def work(self, folder: Path, label: str) -> dict[str, Any]:
+        name = self.line["name"]
+        leave(self.root, f"{name} began")
+        deadline = time.monotonic() + PATIENCE
+        while (awaited := self.line.get("awaits")) and awaited not in marks(self.root):
+            assert time.monotonic() < deadline, f"{name} waited in vain for '{awaited}'"
+            time.sleep(0.01)
+        time.sleep(self.line.get("rests", 0.0))
+        if self.line.get("dies"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.line.get("fails"):
+            leave(self.root, f"{name} failed")
+            raise InputError(self.line["fails"])
+        (folder / "made").write_text(name)
+        leave(self.root, f"{name} ended")
+        return {"process": os.getpid(), "alone": progress.ALONE}
 
 
-def fake_plan(root: Path) -> list[Stage]:
+def fake_plan(root: Path) -> list[Planned]:
     lines = json.loads((root / "plan.json").read_text())
     return [
-        Stage(line["name"], line.get("settings", {}), tuple(line.get("needs", ())), partial(work, root, line))
-        for line in lines
+        Planned(line["name"], FakeStage(root=root, line=line), tuple(line.get("needs", ()))) for line in lines
     ]
 
 
@@ -406,7 +428,7 @@ class FakeRun:
 
 @pytest.fixture
 def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeRun:
-    monkeypatch.setattr(execute, "plan", lambda run: fake_plan(run.root))
+    monkeypatch.setattr(execute, "plan", lambda recipe, root: fake_plan(root))
     return FakeRun(tmp_path)
 
 
@@ -523,11 +545,14 @@ def test_several_processes_of_a_launcher_are_refused_at_once(
     assert marks(fake.root) == [] and fake.recipe() == ""
 
 
-@pytest.mark.parametrize("section", ["sft", "rl"])
+def test_trainings_are_what_several_processes_share() -> None:
+    assert {name for name, stage in STAGES.items() if stage.shared} == {"sft", "rl"}
+
+
 def test_several_gpus_are_refused_before_the_first_stage(
-    fake: FakeRun, monkeypatch: pytest.MonkeyPatch, section: str
+    fake: FakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = ({"name": "rollout"}, {"name": "training", "needs": ["rollout"], "settings": {section: {}}})
+    lines = ({"name": "rollout"}, {"name": "training", "needs": ["rollout"], "trains": True})
     monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
     with pytest.raises(InputError, match=r"3 GPUs are visible .* CUDA_VISIBLE_DEVICES=0"):
         fake(*lines)

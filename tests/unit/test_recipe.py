@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from calibsft.errors import InputError
+from calibsft.pipeline import load_checked
 from calibsft.recipe import Recipe, find_recipe, load_recipe, recipe_folders
 from calibsft.settings import parse_overrides, validated
 from calibsft.sft.settings import SftSettings
@@ -15,7 +16,7 @@ SHIPPED = sorted(path for folder in recipe_folders() for path in folder.rglob("*
 
 def refusal(name: str, overrides: list[str] | None = None) -> str:
     with pytest.raises(InputError) as caught:
-        load_recipe(name, overrides)
+        load_checked(name, overrides)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -123,7 +124,7 @@ def test_a_value_may_hold_an_equals_sign() -> None:
         ("targets.mix=1.5", "targets.mix = 1.5: input should be less than or equal to 1"),
         ("targets.mix=.nan", "targets.mix = nan: input should be a finite number"),
         ("sft.learning_rate=.inf", "sft.learning_rate = inf: input should be a finite number"),
-        ("sft.loss=calib", "sft.loss = 'calib': input should be 'calibsft', 'confidence-only'"),
+        ("sft.loss=calib", "sft.loss = 'calib'; did you mean 'calibsft'?"),
         ("format=inteer", "unknown confidence format 'inteer'; did you mean 'integer'?"),
         ("targets.name=calib", "unknown target 'calib'; did you mean 'calibsft'?"),
         ("eval.benchmarks=[multiply-9]", "unknown benchmark 'multiply-9'; did you mean 'multiply-"),
@@ -231,5 +232,5 @@ def test_validated_names_its_source() -> None:
 
 
 def test_a_watcher_of_fine_tuning_that_does_not_exist_is_refused_before_anything_runs() -> None:
-    with pytest.raises(InputError, match=r"unknown name in sft\.report_to 'wanbd'; did you mean 'wandb'"):
+    with pytest.raises(InputError, match=r"unknown name in report_to 'wanbd'; did you mean 'wandb'"):
         load_recipe("tiny", ["sft.report_to=wanbd"])

@@ -2,8 +2,10 @@
 
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import polars as pl
@@ -30,15 +32,6 @@ from calibsft.report.page import write_page
 from calibsft.report.runs import headline, summarise
 from calibsft.report.sources import read_sources
 
-ORDER = (
-    "sft",
-    "eval-base",
-    "eval-calibsft",
-    "rlcr-base",
-    "eval-rlcr-base",
-    "rlcr-calibsft",
-    "eval-rlcr-calibsft",
-)
 LABELS = {
     "eval-base": "Base",
     "eval-calibsft": "CalibSFT",
@@ -107,9 +100,9 @@ SUMMARY = RunSummary(
 
 
 def stage(
-    root: Path, name: str, settings: dict[str, Any], facts: dict[str, Any], files: dict[str, str]
+    root: Path, name: str, kind: str, settings: dict[str, Any], facts: dict[str, Any], files: dict[str, str]
 ) -> None:
-    folder = StageFolder(root / name, name, settings)
+    folder = StageFolder(root / name, kind, settings)
     folder.begin()
     for file, text in files.items():
         (root / name / file).write_text(text, encoding="utf-8")
@@ -118,8 +111,7 @@ def stage(
 
 def evaluated(root: Path, name: str, label: str, seed: int = 0, steps: list[str] | None = None) -> None:
     settings = {"seed": seed, "format": "probability", "eval": {"samples": 1}}
-    lineage = {} if steps is None else {"steps": steps}
-    stage(root, name, settings, {"label": label, **lineage}, {})
+    stage(root, name, "eval", settings, {} if steps is None else {"lineage": steps}, {})
     rows = answers(0.01 * len(label) + 0.01 * seed)
     write_parquet(root / name / "rows.parquet", rows)
     write_json(root / name / "metrics.json", score_table(rows))
@@ -129,16 +121,26 @@ def journal(run: TrainingRun) -> str:
     return "".join(json.dumps({**row, "loss": 0.5}) + "\n" for row in run.steps.iter_rows(named=True))
 
 
-def trained(root: Path, name: str, run: TrainingRun, **files: str) -> None:
-    facts = {"label": run.label, "method": run.method, "start": run.start, "calibrated": run.calibrated}
+def trained(
+    root: Path, name: str, run: TrainingRun, more: Mapping[str, Any] = MappingProxyType({}), **files: str
+) -> None:
+    before = [] if run.start == "Base" else ["calibsft"]
+    facts = {"method": run.method, "model": "base/model", "lineage": [*before, run.method.lower()]}
     settings = {"seed": 0, "rl": {"steps": len(run.steps)}}
-    stage(root, name, settings, facts, {"metrics.jsonl": journal(run)} | files)
+    stage(root, name, "rl", settings, facts | more, {"metrics.jsonl": journal(run)} | files)
 
 
 def run_folder(root: Path, seed: int = 0) -> Path:
     for name, label in LABELS.items():
         evaluated(root, name, label, seed, STEPS[label])
-    stage(root, "sft", {"seed": seed}, {}, {"metrics.jsonl": '{"step": 1, "loss": 2.0}\n'})
+    stage(
+        root,
+        "sft",
+        "sft",
+        {"seed": seed},
+        {"lineage": ["calibsft"]},
+        {"metrics.jsonl": '{"step": 1, "loss": 2.0}\n'},
+    )
     trained(root, "rlcr-calibsft", training(calibrated=True, distinct=6.0 + seed))
     trained(root, "rlcr-base", training(distinct=3.0 + seed))
     return root
@@ -172,7 +174,7 @@ def legend(figure: Figure) -> list[str]:
 
 
 def test_trainings_are_read_in_the_order_of_the_stages_with_all_they_measured(tmp_path: Path) -> None:
-    first, second = summarise(run_folder(tmp_path), ORDER).training
+    first, second = summarise(run_folder(tmp_path)).training
     assert (first.label, first.method, first.start, first.calibrated) == ("Base→RLCR", "RLCR", "Base", False)
     assert (second.label, second.calibrated) == ("CalibSFT→RLCR", True)
     assert first.steps.equals(training().steps) and first.evals is None
@@ -208,23 +210,24 @@ def test_of_an_evaluation_every_value_of_a_column_is_a_model(tmp_path: Path) -> 
     assert labels == ["e, drop", "e, gsm8k", "f, drop", "f, gsm8k"]
 
 
-def test_stages_that_the_order_does_not_name_come_last_by_name(tmp_path: Path) -> None:
-    summary = summarise(run_folder(tmp_path), ("eval-calibsft",))
-    assert [model.label for model in summary.models] == ["CalibSFT", "Base", "Base→RLCR", "CalibSFT→RLCR"]
+def test_models_that_rl_starts_from_come_first_whatever_the_folders_are_called(tmp_path: Path) -> None:
+    summary = summarise(run_folder(tmp_path))
+    assert [model.label for model in summary.models] == ["Base", "CalibSFT", "Base→RLCR", "CalibSFT→RLCR"]
     assert [run.label for run in summary.training] == ["Base→RLCR", "CalibSFT→RLCR"]
 
 
-def test_only_a_stage_that_says_how_it_was_trained_counts_as_rl(tmp_path: Path) -> None:
+def test_trainings_that_are_alike_are_told_apart_by_their_folders(tmp_path: Path) -> None:
     root = run_folder(tmp_path)
-    (root / "rlcr-base").rename(root / "copy-of-rlcr-base")
-    assert [run.label for run in summarise(root, ORDER).training] == ["CalibSFT→RLCR"]
+    trained(root, "again", training())
+    labels = [run.label for run in summarise(root).training]
+    assert labels == ["Base→RLCR, again", "Base→RLCR, rlcr-base", "CalibSFT→RLCR"]
 
 
 def test_a_stage_without_a_journal_is_no_training_and_an_unfinished_one_is_not_shown(tmp_path: Path) -> None:
     root = run_folder(tmp_path)
     (root / "rlcr-base" / "metrics.jsonl").unlink()
     (root / "rlcr-calibsft" / "manifest.json").unlink()
-    summary = summarise(root, ORDER)
+    summary = summarise(root)
     assert summary.training == () and "rlcr-base" in {cost.stage for cost in summary.costs}
 
 
@@ -233,14 +236,14 @@ def test_a_damaged_journal_is_refused_by_file_and_row(tmp_path: Path) -> None:
     path = root / "rlcr-base" / "metrics.jsonl"
     path.write_text(path.read_text() + '{"step": 31, "ec')
     with pytest.raises(InputError, match=r"metrics\.jsonl, row 31: not a JSON object"):
-        summarise(root, ORDER)
+        summarise(root)
 
 
 def test_numbers_that_are_absent_or_undefined_are_gaps(tmp_path: Path) -> None:
     root = run_folder(tmp_path)
     text = '{"step": 1, "auroc": NaN, "ece": 0}\n{"step": 2, "auroc": 0.7, "ece": 0.25}\n'
     (root / "rlcr-base" / "metrics.jsonl").write_text(text)
-    run = summarise(root, ORDER).training[0]
+    run = summarise(root).training[0]
     assert run.steps["auroc"].to_list() == [None, 0.7] and run.steps["ece"].to_list() == [0.0, 0.25]
     assert run.distinct_values is None
 
@@ -251,10 +254,10 @@ def test_a_resumed_stage_is_shown_with_the_cost_of_all_its_parts(tmp_path: Path)
     (root / "eval-more" / "part").write_text("of an earlier part")
     write_json(root / "eval-more" / "cost.json", {"wall_seconds": 500.0, "peak_memory_mb": 1e6})
     StageFolder(root / "eval-more", "eval-more", {}).perform(lambda folder: {"tokens": 9}, fresh=False)
-    (row,) = [cost for cost in summarise(root, ORDER).costs if cost.stage.startswith("eval-more")]
+    (row,) = [cost for cost in summarise(root).costs if cost.stage.startswith("eval-more")]
     assert row.stage == "eval-more" and row.seconds >= 500 and row.peak_memory_mb == 1e6
     (root / "eval-more" / "cost.json").unlink()
-    assert "eval-more (last part)" in {cost.stage for cost in summarise(root, ORDER).costs}
+    assert "eval-more (last part)" in {cost.stage for cost in summarise(root).costs}
 
 
 def test_held_out_evaluations_and_gradient_shares_are_read_where_they_exist(tmp_path: Path) -> None:
@@ -263,8 +266,8 @@ def test_held_out_evaluations_and_gradient_shares_are_read_where_they_exist(tmp_
     trained(root, "coca-base", training("CoCA"), **{"evals.jsonl": evals})
     values = [{"confidence": 0.95, "probability": 0.36, "gradient_share": 0.33}]
     measured = {"gradient.json": json.dumps({"contexts": 64, "values": values})}
-    trained(root, "prior-base", replace(training("CoCA"), label="Base"), **measured)
-    summary = summarise(root, (*ORDER, "coca-base"))
+    stage(root, "prior-base", "prior", {"format": "probability"}, {"lineage": []}, measured)
+    summary = summarise(root)
     found = next(run for run in summary.training if run.label == "Base→CoCA").evals
     assert found.select("step", "split", "brier", "auroc").rows() == [
         (50, "id", 0.2, None),
@@ -280,14 +283,14 @@ def test_models_know_their_method_and_what_differs_from_them_in_calibsft_alone(t
     evaluated(root, "eval", "Other")
     found = {
         model.label: (model.method, model.calibrated, model.counterpart, model.starts_rl)
-        for model in summarise(root, ORDER).models
+        for model in summarise(root).models
     }
     assert found == {
         "Base": ("", False, "", True),
         "CalibSFT": ("", True, "Base", True),
         "Base→RLCR": ("RLCR", False, "", False),
         "CalibSFT→RLCR": ("RLCR", True, "Base→RLCR", False),
-        "Other": ("", None, "", True),
+        "eval": ("", None, "", True),
     }
 
 
@@ -295,7 +298,7 @@ def test_results_under_budgets_are_in_distribution_means_with_the_unlimited_one_
     root = run_folder(tmp_path)
     limited = [{"budget": 8, "forced": 0.5, **score_table(answers(0.2))}]
     write_json(root / "eval-base" / "budgets.json", limited)
-    base, tuned, *_ = summarise(root, ORDER).models
+    base, tuned, *_ = summarise(root).models
     free = score_table(base.rows)["splits"]["id"]
     under = limited[0]["splits"]["id"]
     assert base.budgets.rows() == [(8, under["pass@1"], under["ece"]), (None, free["pass@1"], free["ece"])]
@@ -307,15 +310,16 @@ def test_budgets_without_in_distribution_benchmarks_are_means_over_all(tmp_path:
     scores = score_table(answers().with_columns(split=pl.lit("ood")))
     write_json(tmp_path / "eval-base" / "metrics.json", scores)
     write_json(tmp_path / "eval-base" / "budgets.json", [{"budget": 8, "forced": 0.5, **scores}])
-    (model,) = summarise(tmp_path, ORDER).models
+    (model,) = summarise(tmp_path).models
     assert model.budgets["ece"].to_list() == [scores["splits"]["mean over datasets"]["ece"]] * 2
 
 
 def test_settings_that_differ_between_stages_stand_under_the_later_stage(tmp_path: Path) -> None:
     root = run_folder(tmp_path)
     trained(root, "redoubt-base", training("ReDoubt", count=15))
-    recipe = summarise(root, (*ORDER, "redoubt-base")).recipe_yaml
-    assert recipe.endswith("rl:\n  steps: 30\nstages:\n  redoubt-base:\n    rl:\n      steps: 15\n")
+    recipe = summarise(root).recipe_yaml
+    assert "\nrl:\n  steps: 30\n" in recipe
+    assert recipe.endswith("stages:\n  redoubt-base:\n    rl:\n      steps: 15\n")
 
 
 # What is drawn
@@ -484,12 +488,12 @@ def test_long_details_are_folded_and_the_headline_never_is(tmp_path: Path) -> No
 
 def alone(folder: Path, method: str = "RLCR", **files: str) -> Path:
     """A folder as `calibsft rl` leaves it."""
-    stage_folder = StageFolder(folder, "rl", {"model": "org/start", "seed": 43, "rl": {"steps": 30}})
+    stage_folder = StageFolder(folder, "rl", {"seed": 0, "rl": {"steps": 30}})
     stage_folder.begin()
     (folder / "metrics.jsonl").write_text(journal(training()))
     for name, text in files.items():
         (folder / name).write_text(text)
-    stage_folder.finish(method=method, steps=30, tokens=1234)
+    stage_folder.finish(method=method, model="org/start", lineage=[method.lower()], steps=30, tokens=1234)
     return folder
 
 
@@ -529,8 +533,10 @@ def test_trainings_are_compared_with_each_other_and_shown_beside_evaluations(tmp
     evaluated(tmp_path, "after", "After")
     beside = read_sources([folders[0], tmp_path / "after"])
     assert [model.label for model in beside.models] == ["after"] and len(beside.training) == 1
-    together = summarise(tmp_path, ())
-    assert [run.label for run in together.training] == ["one", "two"] and len(together.models) == 1
+    together = summarise(tmp_path)
+    assert [run.label for run in together.training] == ["Base→RLCR", "Base→CoCA"] and len(
+        together.models
+    ) == 1
 
 
 def write_markdown(summary: RunSummary, folder: Path) -> str:
@@ -538,7 +544,7 @@ def write_markdown(summary: RunSummary, folder: Path) -> str:
 
 
 def test_a_folder_of_one_fine_tuning_has_no_report(tmp_path: Path) -> None:
-    stage(tmp_path, "sft", {"seed": 0}, {}, {"metrics.jsonl": '{"step": 1, "loss": 2.0}\n'})
+    stage(tmp_path, "sft", "sft", {"seed": 0}, {}, {"metrics.jsonl": '{"step": 1, "loss": 2.0}\n'})
     with pytest.raises(InputError, match="neither a training by RL nor an evaluation"):
         read_sources([tmp_path / "sft"])
 
@@ -563,33 +569,24 @@ def seeded_folder(root: Path, seeds: dict[str, tuple[int, ...]]) -> Path:
     evaluated(root, "eval-base", "Base", 0, [])
     for title, trained_with in seeds.items():
         for seed in trained_with:
-            steps, label = STEPS[title], f"{title}, seed {seed}"
-            facts = {"label": label, "title": title, "steps": steps, "training_seed": seed}
+            steps = STEPS[title]
+            facts = {"lineage": steps, "training_seed": seed}
             name = f"eval-{'-'.join(steps)}-seed{seed}"
-            stage(root, name, {"seed": 0, "format": "probability"}, facts, {})
+            stage(root, name, "eval", {"seed": 0, "format": "probability"}, facts, {})
             rows = answers(0.01 * len(title) + 0.01 * seed**2)
             write_parquet(root / name / "rows.parquet", rows)
             write_json(root / name / "metrics.json", score_table(rows))
             if "rlcr" in steps:
-                run = replace(training(calibrated="calibsft" in steps, distinct=3.0 + seed), label=label)
-                trained(root, f"{'-'.join(steps)}-seed{seed}", run)
-                manifest = root / f"{'-'.join(steps)}-seed{seed}" / "manifest.json"
-                manifest.write_text(
-                    json.dumps(json.loads(manifest.read_text()) | {"title": title, "training_seed": seed})
-                )
+                run = training(calibrated="calibsft" in steps, distinct=3.0 + seed)
+                trained(root, f"{'-'.join(steps)}-seed{seed}", run, {"training_seed": seed})
     return root
 
 
 EVERY = {"CalibSFT": (0, 1, 3), "Base→RLCR": (0, 1, 3), "CalibSFT→RLCR": (0, 1, 3)}
 
 
-def seeded_order(seeds: dict[str, tuple[int, ...]]) -> list[str]:
-    return ["eval-base", *(f"eval-{'-'.join(STEPS[t])}-seed{s}" for t, found in seeds.items() for s in found)]
-
-
-def test_one_seed_is_one_table_in_the_order_of_the_stages(tmp_path: Path) -> None:
-    order = ("eval-rlcr-calibsft", "eval-base", "eval-calibsft", "eval-rlcr-base")
-    text = headline(run_folder(tmp_path, seed=7), order)
+def test_one_seed_is_one_table(tmp_path: Path) -> None:
+    text = headline(run_folder(tmp_path, seed=7))
     assert re.findall(r"\*\*([IO].*)\*\*\n", text) == [
         "In distribution, 1 seed",
         "Out of distribution, 1 seed",
@@ -599,13 +596,13 @@ def test_one_seed_is_one_table_in_the_order_of_the_stages(tmp_path: Path) -> Non
         "Seed", "Model", "Pass@1 ↑", "AUROC ↑", "Brier ↓", "ECE, mean ↓", "ECE, pooled ↓", "Effective support",
         "Distinct values / question",
     ]  # fmt: skip
-    assert [row[:2] for row in rows] == [["7", LABELS[name]] for name in order]
-    assert [row[-1] for row in rows] == ["13.0", "–", "–", "10.0"] and "±" not in text
+    assert [row[:2] for row in rows] == [["7", label] for label in LABELS.values()]
+    assert [row[-1] for row in rows] == ["–", "–", "10.0", "13.0"] and "±" not in text
 
 
 def test_several_seeds_are_mean_and_sd_first_and_then_each(tmp_path: Path) -> None:
     root = seeded_folder(tmp_path, EVERY)
-    text = headline(root, seeded_order(EVERY))
+    text = headline(root)
     assert re.findall(r"\*\*([IO].*)\*\*\n", text) == [
         "In distribution, mean ± sd over 3 training seeds", "In distribution, each seed",
         "Out of distribution, mean ± sd over 3 training seeds", "Out of distribution, each seed",
@@ -619,7 +616,7 @@ def test_several_seeds_are_mean_and_sd_first_and_then_each(tmp_path: Path) -> No
 
 def test_the_sd_is_that_of_a_sample_and_of_two_seeds_or_more(tmp_path: Path) -> None:
     root = seeded_folder(tmp_path, EVERY)
-    rows = table_rows(headline(root, seeded_order(EVERY)).split("**Out")[0])
+    rows = table_rows(headline(root).split("**Out")[0])
     brier = rows[0].index("Brier ↓")
     cells = {row[0]: row for row in rows[1:5]}
     found = [
@@ -636,7 +633,7 @@ def test_the_sd_is_that_of_a_sample_and_of_two_seeds_or_more(tmp_path: Path) -> 
 
 def test_a_mean_over_fewer_seeds_is_told(tmp_path: Path) -> None:
     seeds = EVERY | {"CalibSFT→RLCR": (0, 3), "Base→RLCR": (1,)}
-    text = headline(seeded_folder(tmp_path, seeds), seeded_order(seeds))
+    text = headline(seeded_folder(tmp_path, seeds))
     assert text.count("Seeds in the mean: Base→RLCR: 1 of 3, CalibSFT→RLCR: 2 of 3.") == 2
     (single,) = [row for row in table_rows(text.split("each seed")[0]) if row[0] == "Base→RLCR"]
     assert "±" not in "".join(single)
@@ -644,7 +641,7 @@ def test_a_mean_over_fewer_seeds_is_told(tmp_path: Path) -> None:
 
 def test_the_page_shows_models_over_seeds_and_each_with_its_pair(tmp_path: Path) -> None:
     root = seeded_folder(tmp_path, EVERY)
-    summary = summarise(root, seeded_order(EVERY))
+    summary = summarise(root)
     by_label = {model.label: model for model in summary.models}
     assert by_label["CalibSFT→RLCR, seed 3"].counterpart == "Base→RLCR, seed 3"
     assert by_label["CalibSFT, seed 3"].counterpart == "Base" and by_label["Base"].seed is None
@@ -663,11 +660,11 @@ def test_the_page_shows_models_over_seeds_and_each_with_its_pair(tmp_path: Path)
 
 
 def test_seeds_without_rl_have_no_column_for_it(tmp_path: Path) -> None:
-    evaluated(tmp_path, "eval-base", "Base", seed=3)
-    text = headline(tmp_path, ORDER)
+    evaluated(tmp_path, "eval-base", "Base", seed=3, steps=[])
+    text = headline(tmp_path)
     assert "Distinct" not in text and table_rows(text)[1][:2] == ["3", "Base"]
 
 
 def test_a_folder_without_an_evaluation_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no finished evaluation there"):
-        headline(tmp_path, ORDER)
+        headline(tmp_path)

@@ -42,7 +42,7 @@ FORMAT = FORMATS["probability"]
 
 EVEN = tuple(f"{n:04d}" for n in range(0, 10_000, 2))
 # Half of what the short base answers is even: groups with right and wrong responses without a good model.
-QUESTIONS = [Question(q.id, q.text, EVEN, "exact", "even") for q in training_questions(12)]
+QUESTIONS = [Question(q.id, q.text, EVEN, "exact", "even") for q in training_questions()[:12]]
 RATES = {("even", q.id): 0.5 for q in QUESTIONS}
 QUICK = RlSettings(
     steps=2, questions=4, group_size=4, updates=2, micro_batch_size=4, max_new_tokens=30, learning_rate=1e-4,

@@ -33,13 +33,13 @@ def file_hash(path: Path) -> str:
 
 
 def model_inputs(model: str) -> dict[str, str]:
-    """What a stage records of the checkpoint folder that it reads; nothing for a name on the Hub.
+    """What a stage records of the checkpoint that it reads: the name of one on the Hub, the content of a folder.
 
     Names, sizes and both ends of the files that belong to it: a replaced checkpoint is noticed without reading gigabytes.
     """
     folder = Path(model)
     if not folder.is_dir():
-        return {}
+        return {"model": f"{model} on the Hub"}
     digest = hashlib.sha256()
     for file in sorted(filter(_belongs_to_checkpoint, folder.iterdir())):
         digest.update(f"{file.name} {file.stat().st_size}\n".encode())

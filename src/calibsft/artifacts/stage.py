@@ -39,6 +39,8 @@ class StageFolder:
         Content hashes of what it reads, by name.
     reads
         Files and folders of other stages that it reads.
+    label
+        What lines about the stage call it.
     outdated
         What of a finished stage's manifest this program would do differently, as part of a sentence.
     """
@@ -49,6 +51,7 @@ class StageFolder:
     inputs: dict[str, str] = field(default_factory=dict)
     reads: tuple[Path, ...] = ()
     outdated: Callable[[dict[str, Any]], str | None] = lambda manifest: None
+    label: str = ""
     _stopwatch: Stopwatch = field(init=False, repr=False)  # since `begin`
     _resumed: bool = False
 
@@ -157,14 +160,14 @@ class StageFolder:
                     with self._stopwatch:
                         facts = work(self.path)
                     self.finish(**facts)
-                say(f"{self.stage}: done in {clock(self.manifest()['wall_seconds'])}")
+                say(f"{self.label or self.stage}: done in {clock(self.manifest()['wall_seconds'])}")
 
     def _was_done(self) -> bool:
         """Whether an earlier run has completed the stage under the same settings, which is said; refuses others."""
         self.check_unchanged()
         if self.complete:
             self.manifest()  # refuses a folder that lost or changed a file since
-            say(f"{self.stage}: done before, skipped ({self.path})")
+            say(f"{self.label or self.stage}: done before, skipped ({self.path})")
         return self.complete
 
     def discard(self) -> None:

@@ -12,7 +12,7 @@ from calibsft.benchmarks.minerva_math import MINERVA_MATH
 from calibsft.benchmarks.musique import MUSIQUE
 from calibsft.benchmarks.nq_open import NQ_OPEN
 from calibsft.benchmarks.olympiadbench import OLYMPIADBENCH
-from calibsft.benchmarks.playground import CROSS, MULTIPLY, MULTIPLY_ADD
+from calibsft.benchmarks.playground import CROSS, MULTIPLY, MULTIPLY_ADD, TRAINING
 from calibsft.benchmarks.popqa import POPQA
 from calibsft.benchmarks.triviaqa import TRIVIAQA
 from calibsft.benchmarks.webquestions import WEBQUESTIONS
@@ -22,7 +22,7 @@ IN_DISTRIBUTION = (DEEPSCALER_EVAL, MATH_500, MINERVA_MATH, OLYMPIADBENCH, GSM8K
 OUT_OF_DISTRIBUTION = (
     HOTPOTQA, MUSIQUE, TRIVIAQA, NQ_OPEN, POPQA, WEBQUESTIONS, DROP, LIVEBENCH_REASONING,
 )  # fmt: skip
-PLAYGROUND = (*MULTIPLY, CROSS, MULTIPLY_ADD)
+PLAYGROUND = (*MULTIPLY, CROSS, MULTIPLY_ADD, TRAINING)
 
 BENCHMARKS: dict[str, Benchmark] = {
     benchmark.name: benchmark

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from calibsft.benchmarks.benchmark import Benchmark
-from calibsft.playground.world import held_out_questions
+from calibsft.playground.world import held_out_questions, training_questions
 from calibsft.schema import Question
 
 SAMPLES = 8
@@ -41,4 +41,8 @@ CROSS = Benchmark(
 MULTIPLY_ADD = Benchmark(
     "multiply-add", "a product by one digit plus a number", "ood", "exact", SAMPLES,
     embedded=partial(load_family, "multiply-add", "multiply_add"),
+)  # fmt: skip
+TRAINING = Benchmark(
+    "playground", "products to train on, disjoint from all others", "id", "exact", SAMPLES,
+    embedded=training_questions, training=True,
 )  # fmt: skip

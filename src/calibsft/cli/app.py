@@ -12,36 +12,27 @@ from typing import Annotated, Any
 import typer
 
 from calibsft.cli import INTERRUPTED
-from calibsft.cli.build import build
 from calibsft.cli.certify import certify
-from calibsft.cli.diagnose import diagnose
-from calibsft.cli.evaluate import evaluate
+from calibsft.cli.diagnose import diagnose, sampling_options
 from calibsft.cli.ls import ls
 from calibsft.cli.plot import plot
 from calibsft.cli.report import report
-from calibsft.cli.rl import rl
-from calibsft.cli.rollout import rollout
 from calibsft.cli.route import route
 from calibsft.cli.run import run
 from calibsft.cli.score import score
 from calibsft.cli.serve import serve
-from calibsft.cli.sft import sft
+from calibsft.cli.stage_command import stage_command, with_options
 from calibsft.cli.streams import give_up_output, prepare_streams
 from calibsft.cli.validate import validate
-from calibsft.cli.verify import verify
 from calibsft.errors import NO_ROOM, InputError, system_refusal
+from calibsft.stages import STAGES
 from calibsft.text import printable
 
 COMMANDS: dict[str, Callable[..., Any]] = {
     "run": run,
-    "rollout": rollout,
-    "verify": verify,
-    "build": build,
-    "sft": sft,
-    "rl": rl,
-    "eval": evaluate,
+    **{name: stage_command(stage) for name, stage in STAGES.items()},
     "score": score,
-    "diagnose": diagnose,
+    "diagnose": with_options(diagnose, sampling_options()),
     "certify": certify,
     "route": route,
     "serve": serve,

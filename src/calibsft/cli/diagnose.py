@@ -1,35 +1,22 @@
 """`calibsft diagnose`: is a CalibSFT stage worth it before RL, from responses or from a model that is sampled first."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calibsft.cli.evaluate import perform_evaluation
-from calibsft.cli.options import (
-    AsJson,
-    By,
-    Conditions,
-    DataDir,
-    Device,
-    Dtype,
-    FormatName,
-    Fresh,
-    JudgeModel,
-    JudgeUrl,
-    Result,
-    Seed,
-    Stop,
-    judge_settings,
-    listed,
-    print_results,
-)
+from calibsft.cli.options import AsJson, By, Conditions, Fresh, Result, print_results
 from calibsft.errors import InputError
+from calibsft.settings.options import Option
+from calibsft.stages.evaluate import EvalStage
 
 if TYPE_CHECKING:
     from calibsft.metrics.selection import Where
     from calibsft.prior import Diagnosis
 
+# As many as tell a success rate, of as many questions as show the prior, and sampled as RL would.
+AS_RL_SAMPLES = {"samples": 16, "limit": 50, "temperature": 1.0}
 FILE_ENDINGS = (".csv", ".jsonl", ".ndjson", ".parquet", ".gz", ".json", ".txt", ".tsv", ".xlsx")
 CHECKPOINT = "config.json"
 
@@ -56,37 +43,13 @@ def diagnose(
     group_size: Annotated[
         int, typer.Option("--group-size", min=1, help="Responses per question in the RL that is to follow.")
     ] = 8,
-    benchmarks: Annotated[
-        str | None,
-        typer.Option(
-            "--benchmarks",
-            help="For a model: what to ask, comma-separated; `calibsft ls benchmarks` lists them.",
-        ),
-    ] = None,
     out: Annotated[
         Path | None,
         typer.Option("--out", help="For a model: folder for its responses; an unfinished one is resumed."),
     ] = None,
-    samples: Annotated[
-        int, typer.Option("--samples", "-n", help="For a model: responses per question.")
-    ] = 16,
-    limit: Annotated[
-        int, typer.Option("--limit", help="For a model: only the first so many questions of each benchmark.")
-    ] = 50,
-    temperature: Annotated[float, typer.Option("--temperature", help="As RL would sample.")] = 1.0,
-    top_p: float = 1.0,
-    max_new_tokens: int = 16384,
-    stop: Stop = None,
-    max_rows: Annotated[int, typer.Option("--max-rows", help="Sequences decoded side by side.")] = 64,
-    data_dir: DataDir = None,
-    format: FormatName = "probability",
-    judge: JudgeModel = None,
-    judge_url: JudgeUrl = None,
-    seed: Seed = 0,
-    device: Device = "auto",
-    dtype: Dtype = "auto",
     fresh: Fresh = False,
     as_json: AsJson = False,
+    **given: Any,
 ) -> None:
     """Is a CalibSFT stage worth it before RL? `calibsft diagnose responses.csv`, with the reasons.
 
@@ -98,35 +61,28 @@ def diagnose(
 
     require_policy(malformed)  # before a model is sampled
     rows = Where.of(where or ())
+    asked = {name: value for name, value in given.items() if value is not None}
     if not _is_model(what):
-        if benchmarks or out:
+        if asked or out:
             raise InputError(
-                f"{what}: its responses are there already; --benchmarks and --out are for a model"
+                f"{what}: its responses are there already; --out and how to sample are for a model"
             )
         _print(Path(what), malformed, group_size, rows, by, as_json)
         return
-    if not benchmarks or out is None:
+    if not {"benchmarks", "questions"} & asked.keys() or out is None:
         raise InputError(_what_to_add(what))
-    from calibsft.evaluation.settings import EvalSettings
-    from calibsft.settings import validated
-
-    data = {
-        "benchmarks": listed(benchmarks),
-        "data_dir": str(data_dir) if data_dir else None,
-        "samples": samples,
-        "limit": limit,
-        "temperature": temperature,
-        "top_p": top_p,
-        "max_new_tokens": max_new_tokens,
-        "stop": tuple(stop or ()),
-        "max_rows": max_rows,
-    }
-    settings = validated(EvalSettings, data, "eval")
     # An evaluation as `calibsft eval` leaves it: it can be scored, reported and diagnosed again.
-    perform_evaluation(
-        what, settings, judge_settings(judge, judge_url), format, seed, device, dtype, out, fresh, "diagnose"
-    )
+    EvalStage.of({"model": what, **AS_RL_SAMPLES, **asked}).perform(out, "diagnose", fresh)
     _print(out, malformed, group_size, rows, by, as_json)
+
+
+def sampling_options() -> list[Option]:
+    """How a model is sampled: the options of an evaluation, with the defaults of a diagnosis."""
+    return [
+        replace(option, default=str(AS_RL_SAMPLES.get(option.name, option.default)))
+        for option in EvalStage.options()
+        if option.name != "model"
+    ]
 
 
 def _is_model(what: str) -> bool:

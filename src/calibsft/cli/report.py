@@ -1,14 +1,17 @@
 """`calibsft report`: the page of finished runs, evaluations or files."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calibsft.artifacts import SETTINGS, StageFolder
+from calibsft.artifacts import SETTINGS
 from calibsft.cli.options import By, Conditions, Malformed
 from calibsft.errors import InputError
 from calibsft.text import printable
+
+if TYPE_CHECKING:
+    from calibsft.pipeline import Planned
 
 PAGE_ENDINGS = (".html", ".htm")
 DEFAULT_PAGE = Path("report.html")
@@ -55,33 +58,28 @@ def report(
     for source in sources:
         if not source.exists():
             raise InputError(f"{source}: no such run folder or file; calibsft run makes one")
-    stage = _stage_to_update(sources, out, whole=not where and by is None)
+    planned = _report_to_update(sources, out, whole=not where and by is None)
     if out is None:
         # The place of a report of an unfinished run is kept for its stage.
         alone = len(sources) == 1 and is_run(sources[0]) and not (sources[0] / SETTINGS).is_file()
-        out = sources[0] / "report" if alone or stage else DEFAULT_PAGE
-    summary = read_sources(sources, malformed, responses, Where.of(where or ()), by)
-
-    def work(folder: Path) -> dict[str, Any]:
-        write_report(summary, folder)
-        return {}
-
-    if stage is not None:
-        stage.perform(work, fresh=False, again=True)
+        out = sources[0] / "report" if alone or planned else DEFAULT_PAGE
+    if planned is not None:
+        planned.stage.model_copy(update={"responses": responses}).perform(out, planned.name, again=True)
         page = out / PAGE
     else:
+        summary = read_sources(sources, malformed, responses, Where.of(where or ()), by)
         is_page = out.suffix.lower() in PAGE_ENDINGS and not out.is_dir()
         page = (write_page if is_page else write_report)(summary, out)
     print(printable(f"report: {page}"))
 
 
-def _stage_to_update(sources: list[Path], out: Path | None, whole: bool) -> StageFolder | None:
-    """The report stage of a finished run, where that is what shall be written; refuses anything else in its place."""
-    from calibsft.pipeline import belongs_to_run, report_stage
+def _report_to_update(sources: list[Path], out: Path | None, whole: bool) -> "Planned | None":
+    """The report of a finished run, where that is what shall be written; refuses anything else in its place."""
+    from calibsft.pipeline import belongs_to_run, report_of
 
-    stage = report_stage(sources[0]) if whole and len(sources) == 1 else None
-    if stage is not None and (out is None or out.resolve() == stage.path.resolve()):
-        return stage
+    planned = report_of(sources[0]) if whole and len(sources) == 1 else None
+    if planned is not None and (out is None or out.resolve() == (sources[0] / planned.name).resolve()):
+        return planned
     if out is not None and belongs_to_run(out.resolve()):
         raise InputError(
             f"{out}: only the whole report of the finished run there belongs there; choose another --out"

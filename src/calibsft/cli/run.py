@@ -38,23 +38,20 @@ def run(
 
     Finished stages are skipped, unfinished ones resumed. Start with `calibsft run tiny`.
     """
-    from calibsft.recipe import load_recipe
+    from calibsft.pipeline import load_checked, run_pipeline, stage_names
 
     chosen = [f"training_seeds=[{seeds}]"] if seeds is not None else []
-    resolved = load_recipe(recipe, [*(overrides or []), *chosen])
+    resolved = load_checked(recipe, [*(overrides or []), *chosen])
     if dry_run:
-        from calibsft.pipeline import stage_names
-
         print(resolved.to_yaml(), end="")
         say("stages: " + ", ".join(stage_names(resolved)))
         return
-    from calibsft.pipeline import report_order, run_pipeline
     from calibsft.report.runs import headline
 
     folder = out or Path("runs") / _folder_name(resolved)
     say(f"run: {folder}")
     run_pipeline(resolved, folder, fresh, hash_check)
-    print(headline(folder, report_order(resolved)))
+    print(headline(folder))
     print(f"report: {folder / 'report' / 'report.html'}")
 
 

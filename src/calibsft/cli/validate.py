@@ -2,13 +2,15 @@
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from calibsft.cli.ls import table_lines
-from calibsft.cli.options import AsJson, DataDir, listed
+from calibsft.cli.options import AsJson
 from calibsft.errors import InputError
+from calibsft.settings.options import comma_separated
 from calibsft.text import printable
 
 if TYPE_CHECKING:
@@ -24,7 +26,10 @@ def validate(
         list[str],
         typer.Option("--benchmark", help="Name, or several separated by commas, or all. Repeatable."),
     ],
-    data_dir: DataDir = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option("--data-dir", help="Folder with the benchmarks' files, read instead of the Hub."),
+    ] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, help="Only the first so many questions of each.")
     ] = None,
@@ -47,7 +52,7 @@ def validate(
 def _chosen(names: list[str]) -> "list[Benchmark]":
     from calibsft.benchmarks import BENCHMARKS, get_benchmark
 
-    wanted = [name for text in names for name in listed(text)]
+    wanted = [name for text in names for name in comma_separated(text)]
     if not wanted:
         raise InputError("no benchmark named; give --benchmark a name from calibsft ls benchmarks, or all")
     if ALL in wanted:

@@ -13,19 +13,24 @@ from calibsft.estimators.token_probability import TOKEN_PROBABILITY
 from calibsft.estimators.verbalized import VERBALIZED
 from calibsft.responses.formats import Format
 
-__all__ = ["ESTIMATORS", "Estimator", "Evaluated", "choose_estimators"]
+__all__ = ["ESTIMATORS", "Estimator", "Evaluated", "choose_estimators", "get_estimator"]
 
 ESTIMATORS: dict[str, Estimator] = {
     estimator.name: estimator for estimator in (VERBALIZED, TOKEN_PROBABILITY, SELF_CONSISTENCY)
 }
 
 
+def get_estimator(name: str) -> Estimator:
+    """The estimator called `name`; an unknown name is refused with the nearest right one."""
+    if name not in ESTIMATORS:
+        unknown_name("estimator", name, list(ESTIMATORS))
+    return ESTIMATORS[name]
+
+
 def choose_estimators(names: Sequence[str], confidence_format: Format) -> list[Estimator]:
     """The estimators called `names` after the verbalized one, which is always there; unfit ones are refused."""
     for name in names:
-        if name not in ESTIMATORS:
-            unknown_name("estimator", name, list(ESTIMATORS))
-        _require_format(ESTIMATORS[name], confidence_format)
+        _require_format(get_estimator(name), confidence_format)
     return [ESTIMATORS[name] for name in dict.fromkeys((VERBALIZED.name, *names))]
 
 

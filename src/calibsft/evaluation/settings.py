@@ -2,41 +2,68 @@
 
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
+from calibsft.estimators import get_estimator
 from calibsft.estimators.token_probability import TOKEN_PROBABILITY
 from calibsft.estimators.verbalized import VERBALIZED
-from calibsft.settings import Settings, StopString, require_plain_address
+from calibsft.questions import require_known
+from calibsft.settings import DataDir, Flag, Mark, Settings, Stop, require_plain_address
+
+EvaluatedName = Annotated[str, AfterValidator(require_known)]
+EstimatorName = Annotated[str, AfterValidator(lambda name: get_estimator(name).name)]
 
 
 class EvalSettings(Settings):
     """Which benchmarks, and how they are sampled; `samples` overrides each benchmark's own number."""
 
-    benchmarks: tuple[str, ...] = ()
-    data_dir: str | None = Field(None, description="folder with the benchmarks' files, instead of the Hub")
-    samples: int | None = Field(None, ge=1)
-    limit: int | None = Field(None, ge=1)
-    temperature: float = Field(0.6, ge=0)
-    top_p: float = Field(1.0, gt=0, le=1)
-    max_new_tokens: int = Field(16384, ge=1)
-    stop: tuple[StopString, ...] = ()
-    max_rows: int = Field(1024, ge=1)
-    shard_questions: int = Field(100, ge=1)
+    benchmarks: Annotated[
+        tuple[EvaluatedName, ...],
+        Flag("--benchmarks", help="comma-separated names; `calibsft ls benchmarks` lists them", always=True),
+        Flag(
+            "--questions",
+            help="a test set of your own, besides or instead of benchmarks: CSV, JSONL or Parquet with question_id, question,"
+            " gold (and optionally kind, tolerance)",
+        ),
+    ] = ()
+    data_dir: DataDir = None
+    samples: Annotated[
+        int | None,
+        Flag("--samples", "-n"),
+        Field(ge=1, description="responses per question; default: each benchmark's own"),
+    ] = None
+    limit: int | None = Field(None, ge=1, description="only the first so many questions of each")
+    temperature: float = Field(0.6, ge=0, description="0 takes the most likely token")
+    top_p: float = Field(1.0, gt=0, le=1, description="share of the likeliest tokens that may be drawn")
+    max_new_tokens: int = Field(16384, ge=1, description="length limit of a response")
+    stop: Stop = ()
+    max_rows: Annotated[
+        int,
+        Mark.ADJUSTABLE,
+        Field(ge=1, description="sequences decoded side by side; lower it when memory is short"),
+    ] = 64
+    shard_questions: int = Field(100, ge=1, description="questions per Parquet shard, the unit of resuming")
     budgets: tuple[Annotated[int, Field(ge=1)], ...] = Field(
-        (), description="tokens after which a response is cut and its answer and confidence are forced"
+        (),
+        description="tokens after which a response is cut and its answer and confidence are forced, e.g. 1000,2000",
     )
-    estimators: tuple[str, ...] = Field(
+    estimators: tuple[EstimatorName, ...] = Field(
         (VERBALIZED.name,),
         description="where confidence is taken from, side by side; the verbalized one always is",
     )
-    estimator_url: str | None = Field(
-        None,
-        description="an OpenAI-compatible endpoint of the same model, asked for token probabilities; default: the loaded"
-        " model gives them",
-    )
-    estimator_model: str | None = Field(
-        None, min_length=1, description="the model's name at eval.estimator_url; default: the model's own"
-    )
+    estimator_url: Annotated[
+        str | None,
+        Mark.ADJUSTABLE,
+        Field(
+            description="an OpenAI-compatible endpoint of the same model, asked for token probabilities; default: the loaded"
+            " model gives them. The key comes from CALIBSFT_ESTIMATOR_API_KEY or OPENAI_API_KEY."
+        ),
+    ] = None
+    estimator_model: Annotated[
+        str | None,
+        Mark.ADJUSTABLE,
+        Field(min_length=1, description="the model's name at the estimator's URL; default: the model's own"),
+    ] = None
 
     @model_validator(mode="after")
     def _estimators_go_together(self) -> Self:

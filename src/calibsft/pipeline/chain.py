@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from calibsft.recipe import CALIBSFT, Recipe
+from calibsft.recipe import Recipe
 from calibsft.rl.methods import METHODS
-
-BASE_TITLE, CALIBSFT_TITLE = "Base", "CalibSFT"
-SFT = "sft"
+from calibsft.stages.lineage import CALIBSFT
+from calibsft.stages.sft import SftStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +39,26 @@ class Chain:
         return self if self.steps else replace(self, other_format="")
 
     @property
-    def label(self) -> str:
-        """How tables and figures call the model."""
-        return self.title + (f", seed {self.seed}" if self.steps and self.seed is not None else "")
-
-    @property
-    def title(self) -> str:
-        """The same whatever its seed."""
-        titles = [CALIBSFT_TITLE if step == CALIBSFT else METHODS[step].title for step in self.steps]
-        if not titles or (len(titles) == 1 and titles != [CALIBSFT_TITLE]):
-            titles.insert(0, BASE_TITLE)
-        return "→".join(titles) + (f" ({self.other_format})" if self.other_format else "")
-
-    @property
     def evaluation(self) -> str:
         """The stage that evaluates the model."""
         return f"eval-{self.stage() if self.steps else self.stage('base')}"
 
+    @property
+    def prior(self) -> str:
+        """The stage that measures what RL could learn from the model."""
+        return self.evaluation.replace("eval", "prior", 1)
+
+    @property
+    def training(self) -> str:
+        """The stage that makes the model."""
+        if not self.steps:
+            return "base"
+        return self.parent.stage(SftStage.kind) if self.steps[-1] == CALIBSFT else self.stage()
+
     def stage(self, name: str = "") -> str:
         """The folder of this model's stage `name`; without a name, the model's own."""
-        trained = self.seed is not None and (self.steps or name == SFT)
-        parts = (*self.steps, name, self.other_format, f"seed{self.seed}" if trained else "")
+        is_trained = self.seed is not None and (self.steps or name == SftStage.kind)
+        parts = (*self.steps, name, self.other_format, f"seed{self.seed}" if is_trained else "")
         return "-".join(part for part in parts if part)
 
 

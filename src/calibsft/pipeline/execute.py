@@ -14,28 +14,15 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from calibsft import progress
-from calibsft.artifacts import (
-    MANIFEST,
-    SETTINGS,
-    StageFolder,
-    locked,
-    model_inputs,
-    read_manifest,
-    write_text,
-)
+from calibsft.artifacts import MANIFEST, SETTINGS, StageFolder, locked, write_text
 from calibsft.errors import InputError
-from calibsft.graded import older_grader
-from calibsft.pipeline.plan import Stage, plan
-from calibsft.pipeline.stages import Run
+from calibsft.pipeline.plan import Planned, plan
 from calibsft.progress import require_one_process, warn
-from calibsft.questions import PLAYGROUND, benchmark_inputs, source_hash
 from calibsft.recipe import Recipe
 
 PARENT_CHECK_SECONDS = 1.0
 # Workers of a run that was killed end within seconds; the rerun waits so long for the stage that one of them holds.
 WORKER_PATIENCE = 10 * PARENT_CHECK_SECONDS
-# The sections of a recipe that stages with a training of their own have in their settings.
-TRAINED_BY = {"sft", "rl"}
 
 
 def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False, hash_check: bool = True) -> None:
@@ -49,25 +36,23 @@ def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False, hash_check: bo
         Refuse to read files of finished stages that are not as their manifests say.
     """
     require_one_process("run")
-    stages = plan(Run(recipe, root))
+    stages = plan(recipe, root)
     _require_one_gpu(recipe, root, stages)
     with locked(root):
         if not fresh:
-            _refuse_changed(recipe, root, stages)
+            _refuse_changed(root, stages)
         write_text(root / SETTINGS, recipe.to_yaml())
         # A launcher's process has one address to meet others at, which two stages side by side cannot share.
         if recipe.jobs == 1 or "WORLD_SIZE" in os.environ:
-            for stage in stages:
-                perform(recipe, root, stage, fresh, hash_check)
+            for planned in stages:
+                perform(root, planned, fresh, hash_check)
         else:
-            _side_by_side(recipe, root, stages, fresh, hash_check)
+            _side_by_side(recipe.jobs, root, stages, fresh, hash_check)
 
 
-def _require_one_gpu(recipe: Recipe, root: Path, stages: list[Stage]) -> None:
+def _require_one_gpu(recipe: Recipe, root: Path, stages: list[Planned]) -> None:
     """Refuse trainings on several GPUs before the hours of work that come before them."""
-    if all(
-        (root / stage.name / MANIFEST).is_file() for stage in stages if TRAINED_BY & stage.settings.keys()
-    ):
+    if all((root / planned.name / MANIFEST).is_file() for planned in stages if planned.stage.shared):
         return
     from calibsft.models import visible_gpus
 
@@ -79,52 +64,41 @@ def _require_one_gpu(recipe: Recipe, root: Path, stages: list[Stage]) -> None:
         )
 
 
-def _refuse_changed(recipe: Recipe, root: Path, stages: list[Stage]) -> None:
+def _refuse_changed(root: Path, stages: list[Planned]) -> None:
     """Refuse changed settings of every stage before the first one begins, and changed inputs as far as they exist."""
-    for stage in stages:
-        if all((root / name / MANIFEST).is_file() for name in stage.needs):
-            folder(recipe, root, stage).check_unchanged()
+    for planned in stages:
+        path, stage = root / planned.name, planned.stage
+        if all((root / name / MANIFEST).is_file() for name in planned.needs):
+            stage.folder(path, planned.name).check_unchanged()
         else:
-            StageFolder(root / stage.name, stage.name, stage.settings).check_unchanged(settings_only=True)
+            settings = StageFolder(path, stage.kind, stage.shaped_by(), label=planned.name)
+            settings.check_unchanged(settings_only=True)
 
 
-def perform(recipe: Recipe, root: Path, stage: Stage, fresh: bool, hash_check: bool) -> None:
+def perform(root: Path, planned: Planned, fresh: bool, hash_check: bool) -> None:
     """Do one stage unless it is done; the stages that it needs are."""
-    folder(recipe, root, stage).perform(stage.work, fresh, hash_check, WORKER_PATIENCE)
+    planned.stage.perform(root / planned.name, planned.name, fresh, hash_check, WORKER_PATIENCE)
 
 
-def folder(recipe: Recipe, root: Path, stage: Stage) -> StageFolder:
-    """The stage's folder, with hashes of everything that the stage reads."""
-    inputs = {name: read_manifest(root / name)["content_hash"] for name in stage.needs}
-    if "questions" in stage.settings and recipe.questions.source != PLAYGROUND:
-        inputs["questions"] = source_hash(recipe.questions.source, recipe.questions.data_dir)
-    if "eval" in stage.settings:
-        inputs |= benchmark_inputs(recipe.eval.benchmarks, recipe.eval.data_dir)
-    if "model" in stage.settings and recipe.model != PLAYGROUND:
-        inputs |= model_inputs(recipe.model)
-    reads = (*(root / name for name in stage.needs), *([Path(recipe.model)] if "model" in inputs else []))
-    return StageFolder(root / stage.name, stage.name, stage.settings, inputs, reads, older_grader)
-
-
-def _side_by_side(recipe: Recipe, root: Path, waiting: list[Stage], fresh: bool, hash_check: bool) -> None:
+def _side_by_side(jobs: int, root: Path, waiting: list[Planned], fresh: bool, hash_check: bool) -> None:
     done: set[str] = set()
-    running: dict[Future[None], Stage] = {}
+    running: dict[Future[None], Planned] = {}
     failure: BaseException | None = None
     context = get_context("spawn")
-    with ProcessPoolExecutor(recipe.jobs, context, _begin_worker, (os.getpid(),)) as pool:
+    with ProcessPoolExecutor(jobs, context, _begin_worker, (os.getpid(),)) as pool:
         while running or (waiting and failure is None):
             ready = [stage for stage in waiting if done.issuperset(stage.needs)] if failure is None else []
-            alone = not running and (len(ready) == 1 or _is_done(folder(recipe, root, ready[0]), fresh))
-            for stage in ready[: 1 if alone else recipe.jobs - len(running)]:
+            alone = not running and (len(ready) == 1 or _is_done(ready[0], root, fresh))
+            for stage in ready[: 1 if alone else jobs - len(running)]:
                 waiting.remove(stage)
                 if alone:
-                    perform(recipe, root, stage, fresh, hash_check)
+                    perform(root, stage, fresh, hash_check)
                     done.add(stage.name)
                 else:
-                    running[pool.submit(perform, recipe, root, stage, fresh, hash_check)] = stage
+                    running[pool.submit(perform, root, stage, fresh, hash_check)] = stage
             for future in wait(running, return_when=FIRST_COMPLETED).done if running else ():
                 stage = running.pop(future)
-                error = _told(future.exception())
+                error = _explained(future.exception())
                 done.add(stage.name)
                 if error is not None and (running or failure):
                     beside = ", ".join(other.name for other in running.values())
@@ -134,18 +108,19 @@ def _side_by_side(recipe: Recipe, root: Path, waiting: list[Stage], fresh: bool,
         raise failure
 
 
-def _told(error: BaseException | None) -> BaseException | None:
+def _explained(error: BaseException | None) -> BaseException | None:
     """The error of a stage; a process that was killed from outside cannot say so itself."""
     if isinstance(error, BrokenProcessPool):
         return InputError(
-            "a stage's process was killed from outside, perhaps for want of memory; run the same command again to go on,"
+            "a stage's process was killed from outside, perhaps out of memory; run the same command again to go on,"
             " with --set jobs=1 if memory is short"
         )
     return error
 
 
-def _is_done(stage: StageFolder, fresh: bool) -> bool:
-    return stage.complete and not (fresh and stage.difference())
+def _is_done(planned: Planned, root: Path, fresh: bool) -> bool:
+    folder = planned.stage.folder(root / planned.name)
+    return folder.complete and not (fresh and folder.difference())
 
 
 def _begin_worker(parent: int) -> None:

@@ -6,143 +6,185 @@ stages, by name. With several training seeds every training and all that depends
 what is sampled, built and evaluated keeps the recipe's seed: models of two seeds differ by their trainings alone.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
-from calibsft.artifacts import SETTINGS
 from calibsft.errors import InputError
-from calibsft.pipeline import stages
 from calibsft.pipeline.chain import Chain, chains
-from calibsft.pipeline.stages import Facts, Run, model_stage
-from calibsft.questions import PLAYGROUND
-from calibsft.recipe import CALIBSFT, Recipe, load_recipe
+from calibsft.recipe import Recipe, find_recipe, load_recipe
+from calibsft.stages.base import BaseStage
+from calibsft.stages.build import BuildStage
+from calibsft.stages.evaluate import EvalStage
+from calibsft.stages.lineage import CALIBSFT
+from calibsft.stages.prior import PriorStage
+from calibsft.stages.report import ReportStage
+from calibsft.stages.rl import RlStage
+from calibsft.stages.rollout import RolloutStage
+from calibsft.stages.sft import SftStage
+from calibsft.stages.stage import Stage
+from calibsft.stages.verify import VerifyStage
 
-# The recipe's keys that decide what a model's samples look like.
-SAMPLED_FROM = ("seed", "format", "model", "device", "dtype")
 REPORT = "report"
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """One step of a run; `settings` shape its result, and the stages in `needs` come before it."""
+class Planned:
+    """One stage of a run: its folder's name, the stage, and the folders that must be finished before it."""
 
     name: str
-    settings: dict[str, Any]
+    stage: Stage
     needs: tuple[str, ...]
-    work: Callable[[Path], Facts]
 
 
-def plan(run: Run) -> list[Stage]:
-    """The stages of a run, in order."""
-    found: dict[str, Stage] = {}
-    for chain in dict.fromkeys(chains(run.recipe)):
-        for stage in _stages_of(run, chain):
-            found.setdefault(stage.name, stage)
-    read = {name for stage in found.values() for name in stage.needs}
+def plan(recipe: Recipe, root: Path) -> list[Planned]:
+    """The stages of a run in `root`, in order."""
+    found: dict[str, Planned] = {}
+    planner = _Planner(recipe, root)
+    for chain in dict.fromkeys(chains(recipe)):
+        for planned in planner.model(chain):
+            planned.stage.check()
+            found.setdefault(planned.name, planned)
+    read = {name for planned in found.values() for name in planned.needs}
     last = tuple(name for name in found if name not in read)
-    report = Stage(REPORT, {"name": run.recipe.name}, last, partial(_write_report, run))
-    return [*found.values(), report]
+    report = ReportStage(root=root, name=recipe.name, last=last)
+    return [*found.values(), Planned(REPORT, report, last)]
+
+
+def load_checked(name_or_path: str, overrides: list[str] | None = None) -> Recipe:
+    """A recipe all of whose stages can be planned: settings that do not go together are refused now, not hours later."""
+    recipe = load_recipe(name_or_path, overrides)
+    try:
+        plan(recipe, Path())
+    except InputError as error:
+        raise InputError(f"{find_recipe(name_or_path)}: {error}") from error
+    return recipe
 
 
 def stage_names(recipe: Recipe) -> list[str]:
     """The names of a recipe's stages, in the order of the work."""
-    return [stage.name for stage in plan(Run(recipe, Path()))]
+    return [planned.name for planned in plan(recipe, Path())]
 
 
-def report_order(recipe: Recipe) -> list[str]:
-    """The stages as a report shows them: evaluations last, those of models that RL starts from first."""
-    names = stage_names(recipe)
-    models = sorted(
-        dict.fromkeys(chains(recipe)), key=lambda chain: chain.steps[-1:] not in ((), (CALIBSFT,))
-    )
-    evaluations = [chain.evaluation for chain in models]
-    return [name for name in names if name not in evaluations] + evaluations
+class _Planner:
+    """Makes the stages of one run."""
 
+    def __init__(self, recipe: Recipe, root: Path) -> None:
+        self._recipe, self._root = recipe, root
 
-def recorded_order(root: Path) -> list[str]:
-    """The same for a run folder by the recipe in it; empty where it has none that this version reads."""
-    try:
-        return report_order(load_recipe(str(root / SETTINGS)))
-    except InputError:  # the order is a nicety: results of another version are shown all the same
-        return []
+    def model(self, chain: Chain) -> Iterator[Planned]:
+        """How the model of `chain` is made from the one before it, and its evaluation."""
+        if not chain.steps:
+            if self._recipe.trains_base:
+                base = BaseStage(base=self._recipe.base, seed=self._recipe.seed)
+                yield Planned(chain.training, base, ())
+        elif chain.steps[-1] == CALIBSFT:
+            yield from self._sampled(chain.parent.sampled)
+            yield from self._calibsft(chain)
+        else:
+            yield from self._prior(chain.parent)
+            yield from self._sampled(chain.base.sampled)
+            yield self._rl(chain)
+        yield self._evaluation(chain)
 
+    def _sampled(self, chain: Chain) -> Iterator[Planned]:
+        """Rollouts of a model on the training questions, with verdicts."""
+        recipe, rollout = self._recipe, chain.stage(RolloutStage.kind)
+        sampled = RolloutStage(
+            model=self._checkpoint(chain),
+            questions=recipe.questions,
+            rollout=recipe.rollout,
+            format=self._format(chain),
+            seed=recipe.seed,
+            device=recipe.device,
+            dtype=recipe.dtype,
+        )
+        yield Planned(rollout, sampled, self._before(chain))
+        verdicts = VerifyStage(
+            responses=self._root / rollout,
+            format=self._format(chain),
+            judge=recipe.judge,
+            device=recipe.device,
+            dtype=recipe.dtype,
+        )
+        yield Planned(chain.stage(VerifyStage.kind), verdicts, (rollout,))
 
-def _stages_of(run: Run, chain: Chain) -> Iterator[Stage]:
-    """How the model of `chain` is made from the one before it, and its evaluation."""
-    make = partial(_stage, run)
-    model = (model_stage(chain),)
-    if not chain.steps:
-        if run.recipe.model == PLAYGROUND:
-            yield make("base", chain, ("seed", "base"), (), stages.train_base)
-    elif chain.steps[-1] == CALIBSFT:
-        yield from _sampled(run, chain.parent.sampled)
-        yield from _calibsft(run, chain.parent)
-    else:
-        yield from _prior(run, chain.parent)
-        sampled = chain.base.sampled
-        yield from _sampled(run, sampled)
-        needs = (model_stage(chain.parent), sampled.stage("rollout"), sampled.stage("verify"))
-        watched = ("eval",) if run.recipe.rl_of(chain.steps[-1]).eval_every else ()
-        judged = ("judge",) if run.recipe.judge.model else ()
-        sections = ("seed", "format", "model", "device", "rl", *watched, *judged)
-        yield make(chain.stage(), chain, sections, needs, stages.run_rl)
-    yield make(chain.evaluation, chain, (*SAMPLED_FROM, "eval", "judge"), model, stages.evaluate)
+    def _calibsft(self, chain: Chain) -> Iterator[Planned]:
+        """Targets for the rollouts of the model before, and that model fine-tuned on them."""
+        recipe, parent = self._recipe, chain.parent
+        sampled = parent.sampled
+        rollout, verify = sampled.stage(RolloutStage.kind), sampled.stage(VerifyStage.kind)
+        build = parent.stage(BuildStage.kind)
+        built = BuildStage(
+            source=self._root / rollout,
+            verdicts=self._root / verify,
+            targets=recipe.targets,
+            format=self._format(parent),
+            from_format=self._format(sampled),
+            seed=recipe.seed,
+        )
+        yield Planned(build, built, (rollout, verify))
+        tuned = SftStage(
+            model=self._checkpoint(parent),
+            data=self._root / build,
+            sft=recipe.sft,
+            format=self._format(parent),
+            seed=recipe.training_seed(chain.seed),
+            device=recipe.device,
+        )
+        yield Planned(chain.training, tuned, (*self._before(parent), build))
 
+    def _prior(self, chain: Chain) -> Iterator[Planned]:
+        """What a model that RL starts from can learn, where the recipe asks for it."""
+        recipe = self._recipe
+        if recipe.prior.contexts:
+            measured = PriorStage(
+                model=self._checkpoint(chain),
+                evaluation=self._root / chain.evaluation,
+                prior=recipe.prior,
+                format=self._format(chain),
+                device=recipe.device,
+                dtype=recipe.dtype,
+            )
+            yield Planned(chain.prior, measured, (*self._before(chain), chain.evaluation))
 
-def _sampled(run: Run, chain: Chain) -> Iterator[Stage]:
-    """Rollouts of a model on the training questions, with verdicts."""
-    rollout, verify = chain.stage("rollout"), chain.stage("verify")
-    sections = (*SAMPLED_FROM, "questions", "rollout")
-    yield _stage(run, rollout, chain, sections, (model_stage(chain),), stages.collect_rollouts)
-    yield _stage(run, verify, chain, ("format", "judge"), (rollout,), stages.verify_rollouts)
+    def _rl(self, chain: Chain) -> Planned:
+        recipe, method, sampled = self._recipe, chain.steps[-1], chain.base.sampled
+        rollout, verify = sampled.stage(RolloutStage.kind), sampled.stage(VerifyStage.kind)
+        trained = RlStage(
+            model=self._checkpoint(chain.parent),
+            method=method,
+            data=self._root / rollout,
+            verdicts=self._root / verify,
+            rl=recipe.rl_of(method),
+            eval=recipe.eval,
+            judge=recipe.judge,
+            format=self._format(chain),
+            seed=recipe.training_seed(chain.seed),
+            device=recipe.device,
+        )
+        return Planned(chain.training, trained, (*self._before(chain.parent), rollout, verify))
 
+    def _evaluation(self, chain: Chain) -> Planned:
+        recipe = self._recipe
+        evaluated = EvalStage(
+            model=self._checkpoint(chain),
+            eval=recipe.eval,
+            judge=recipe.judge,
+            format=self._format(chain),
+            seed=recipe.seed,
+            device=recipe.device,
+            dtype=recipe.dtype,
+        )
+        return Planned(chain.evaluation, evaluated, self._before(chain))
 
-def _prior(run: Run, chain: Chain) -> Iterator[Stage]:
-    """What a model that RL starts from can learn, where the recipe asks for it."""
-    if run.recipe.prior.contexts:
-        name = chain.evaluation.replace("eval", "prior", 1)
-        sections = ("format", "model", "device", "dtype", "prior")
-        yield _stage(run, name, chain, sections, (model_stage(chain), chain.evaluation), stages.measure_prior)
+    def _before(self, chain: Chain) -> tuple[str, ...]:
+        """The stage that makes the model of `chain`; none for a base that the recipe names."""
+        return (chain.training,) if chain.steps or self._recipe.trains_base else ()
 
+    def _checkpoint(self, chain: Chain) -> str:
+        before = self._before(chain)
+        return str(self._root / before[0] / "model") if before else self._recipe.model
 
-def _calibsft(run: Run, chain: Chain) -> Iterator[Stage]:
-    """Targets for the rollouts of a model, and the model fine-tuned on them."""
-    build, sft = chain.stage("build"), chain.stage("sft")
-    sampled = (chain.sampled.stage("rollout"), chain.sampled.stage("verify"))
-    yield _stage(run, build, chain, ("seed", "format", "targets"), sampled, stages.build_training_set)
-    sections = ("seed", "format", "model", "device", "sft")
-    yield _stage(run, sft, chain, sections, (model_stage(chain), build), stages.run_sft)
-
-
-def _stage(
-    run: Run,
-    name: str,
-    chain: Chain,
-    sections: tuple[str, ...],
-    needs: tuple[str, ...],
-    work: Callable[[Run, Chain, Path], Facts],
-) -> Stage:
-    """A stage whose settings are sections of the recipe, with the format of its chain."""
-    resolved = run.recipe.model_dump(mode="json")
-    settings = {section: resolved[section] for section in sections}
-    if "format" in settings and chain.other_format:
-        settings["format"] = chain.other_format
-    if work in (stages.run_sft, stages.run_rl):
-        settings["seed"] = run.training_seed(chain)
-    if "rl" in settings:
-        settings["rl"] = run.recipe.rl_of(chain.steps[-1]).model_dump(mode="json")
-    if run.recipe.model != PLAYGROUND:
-        needs = tuple(need for need in needs if need != "base")
-    return Stage(name, settings, needs, partial(work, run, chain))
-
-
-def _write_report(run: Run, folder: Path) -> Facts:
-    from calibsft.report.page import write_report
-    from calibsft.report.responses import RESPONSES
-    from calibsft.report.runs import summarise
-
-    write_report(summarise(run.root, report_order(run.recipe), RESPONSES), folder)
-    return {}
+    def _format(self, chain: Chain) -> str:
+        return chain.other_format or self._recipe.format

@@ -4,11 +4,14 @@ from pydantic import Field
 
 from calibsft.settings import Settings
 
+# What recipes call the model and the questions that come with calibsft.
+PLAYGROUND = "playground"
+
 
 class BaseSettings(Settings):
     """The playground's pre-training; unused for any other model."""
 
-    steps: int = Field(1800, ge=1)
-    batch_size: int = Field(64, ge=1)
-    learning_rate: float = Field(5e-3, gt=0)
-    warmup_steps: int = Field(50, ge=1)
+    steps: int = Field(1800, ge=1, description="optimiser updates; more make the model right more often")
+    batch_size: int = Field(64, ge=1, description="lessons per step")
+    learning_rate: float = Field(5e-3, gt=0, description="peak rate of AdamW")
+    warmup_steps: int = Field(50, ge=1, description="steps until the rate is reached")

@@ -129,12 +129,12 @@ def held_out_questions(family: str) -> tuple[Question, ...]:
     return tuple(_question(problem, family) for problem in problems.values())
 
 
-def training_questions(count: int) -> list[Question]:
-    """`count` multiplication questions with uniform operands, disjoint from every evaluation question."""
-    pool = _shuffled_pairs()[HELD_OUT_QUESTIONS:]
-    if count > len(pool):
-        raise ValueError(f"the playground has {len(pool)} training questions, {count} were asked for")
-    return [_question(multiply(a, b), "multiply-train") for a, b in pool[:count]]
+@cache
+def training_questions() -> tuple[Question, ...]:
+    """Multiplication questions with uniform operands, disjoint from every evaluation question."""
+    return tuple(
+        _question(multiply(a, b), "multiply-train") for a, b in _shuffled_pairs()[HELD_OUT_QUESTIONS:]
+    )
 
 
 def draw_lesson(random: Random) -> tuple[str, str, str]:

@@ -4,20 +4,22 @@ Takes whole questions, evenly from all, so that a page stays small whatever the 
 all its rollouts. Reads stage folders lazily: no more than what is shown is ever in memory. Does not write any page.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from calibsft.artifacts import QUESTIONS, SUPERVISION, read_manifest, recorded_settings
+from calibsft.artifacts import QUESTIONS, SUPERVISION, recorded_settings
 from calibsft.evaluation import ROWS
 from calibsft.report.summary import Responses
 from calibsft.responses.formats import Format, get_format
 from calibsft.responses.parse import parse
 from calibsft.success_rates import rate_questions
 from calibsft.tables import KEYS, QUESTION_KEYS
-from calibsft.targets.build import SUMMARY, exact_targets
+from calibsft.targets.build import SFT_TABLE, exact_targets
 from calibsft.targets.pool import first_samples, pool_of_run
 from calibsft.targets.settings import TargetSettings
 
@@ -70,28 +72,44 @@ def file_responses(label: str, rows: pl.DataFrame, most: int = RESPONSES) -> lis
     return [Responses(label, False, shown.select(columns), questions, len(rows))]
 
 
-def trained_responses(root: Path, stage: str, most: int, most_bytes: int) -> Responses | None:
-    """The training set of a fine-tuning stage with all rollouts of its questions; None where nothing was kept."""
-    path = root / stage / SUPERVISION
-    build = _stage_with(root, stage, SUMMARY)
-    rollout = _stage_with(root, build, QUESTIONS) if build else None
-    verify = next((name for name in _needed(root, build) if name != rollout), None) if build else None
-    if not path.is_file() or build is None or rollout is None or verify is None or not most:
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The stages that a training set comes from, by their folders' names."""
+
+    build: str
+    rollout: str
+    verify: str
+
+
+def set_of(root: Path, manifests: Mapping[str, Mapping[str, Any]], stage: str) -> Origin | None:
+    """Where the training set of a fine-tuning stage comes from; None where not all of it is in `root`."""
+    by_content = {manifest["content_hash"]: name for name, manifest in manifests.items()}
+    data = manifests[stage]["inputs"].get("data")
+    build = next((name for name, found in manifests.items() if found["files"].get(SFT_TABLE) == data), None)
+    if build is None:
         return None
-    settings = recorded_settings(root / build)
+    rollout, verify = (by_content.get(manifests[build]["inputs"].get(kind)) for kind in ("rollout", "verify"))
+    return Origin(build, rollout, verify) if rollout and verify else None
+
+
+def trained_responses(
+    root: Path, origin: Origin, stage: str, source: str, most: int, most_bytes: int
+) -> Responses:
+    """The training set of a fine-tuning stage with all rollouts of its questions; `source` is the model that gave them."""
+    settings = recorded_settings(root / origin.build)
     confidence_format = get_format(settings["format"])
     targets = TargetSettings(**settings["targets"])
-    pool = first_samples(pool_of_run(root / rollout, root / verify), targets.samples)
-    trained = pl.scan_parquet(path)
+    pool = first_samples(pool_of_run(root / origin.rollout, root / origin.verify), targets.samples)
+    trained = pl.scan_parquet(root / stage / SUPERVISION)
     shown = pool.join(trained, on=QUESTION_KEYS, how="semi")
     sizes = shown.select(*QUESTION_KEYS, bytes=pl.col("response").str.len_bytes())
     chosen = choose_questions(sizes, most, most_bytes)
     rows = _with_targets(shown.join(chosen.lazy(), on=QUESTION_KEYS, how="semi"), targets, confidence_format)
-    verdicts = pl.scan_parquet(root / verify / "part-*.parquet").select(*KEYS, "confidence", "answer")
+    verdicts = pl.scan_parquet(root / origin.verify / "part-*.parquet").select(*KEYS, "confidence", "answer")
     rows = rows.lazy().join(verdicts, on=KEYS).join(_roles(trained), on=KEYS, how="left").collect().sort(KEYS)
     total = pool.select(pl.len()).collect().item()
-    label = f"training set of CalibSFT, from {read_manifest(root / build).get('label', build)}"
-    return Responses(label, True, rows, _asked(root / rollout, rows), total)
+    label = f"training set of CalibSFT, from {source}"
+    return Responses(label, True, rows, _asked(root / origin.rollout, rows), total)
 
 
 def choose_questions(sizes: pl.LazyFrame, most: int, most_bytes: int) -> pl.DataFrame:
@@ -112,15 +130,6 @@ def _asked(rollouts: Path, rows: pl.DataFrame) -> pl.DataFrame:
     """What was asked in these rows, and what counts as right."""
     table = pl.read_parquet(rollouts / QUESTIONS, columns=[*QUESTION_KEYS, "question", "gold"])
     return table.join(rows, on=QUESTION_KEYS, how="semi")
-
-
-def _stage_with(root: Path, stage: str | None, file: str) -> str | None:
-    """The stage that `stage` read and that left `file`."""
-    return next((name for name in _needed(root, stage) if (root / name / file).is_file()), None)
-
-
-def _needed(root: Path, stage: str | None) -> list[str]:
-    return [name for name in read_manifest(root / stage)["inputs"] if (root / name).is_dir()] if stage else []
 
 
 def _with_targets(pool: pl.LazyFrame, settings: TargetSettings, confidence_format: Format) -> pl.DataFrame:

@@ -1,15 +1,15 @@
 """Read finished run folders into what a report or a comparison of seeds shows.
 
-Takes every finished stage it finds: those of the recipe in its order, others after them by name. Does not read
-the files of an RL stage itself (`training`) nor draw or write anything.
+Takes every finished stage it finds, whether a recipe or single commands made it. Does not read the files of an RL stage
+itself (`training`) nor draw or write anything.
 """
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import polars as pl
 import yaml
@@ -26,9 +26,15 @@ from calibsft.artifacts import (
 from calibsft.errors import InputError
 from calibsft.evaluation import ROWS, read_budgets, read_estimators, read_metrics
 from calibsft.metrics import MEAN_OVER_DATASETS
-from calibsft.recipe import CALIBSFT
+from calibsft.report.lineage import Lineage, lineages
 from calibsft.report.markup import markdown_table
-from calibsft.report.responses import TEXT_BYTES, TRAINING_SHARE, evaluated_responses, trained_responses
+from calibsft.report.responses import (
+    TEXT_BYTES,
+    TRAINING_SHARE,
+    evaluated_responses,
+    set_of,
+    trained_responses,
+)
 from calibsft.report.seed_tables import each_seed_table, spread_table
 from calibsft.report.summary import (
     ModelResult,
@@ -40,60 +46,94 @@ from calibsft.report.summary import (
     TrainingSet,
 )
 from calibsft.report.tables import shown_splits
-from calibsft.report.training import is_rl_stage, read_gradient, read_training, seed_among_several
+from calibsft.report.training import is_rl_stage, read_gradient, read_training
 from calibsft.responses.formats import FORMATS
 from calibsft.targets.build import SUMMARY
 
 BUDGET_SCORES = ("pass@1", "ece")
 
+# Stages as a report lists them, by what they do.
+ORDER = ("base", "rollout", "verify", "build", "sft", "rl", "prior", "eval", "report")
+
 Manifests: TypeAlias = dict[str, dict[str, Any]]
 
 
-def summarise(root: Path, stage_order: Sequence[str], responses: int = 0) -> RunSummary:
+def summarise(root: Path, responses: int = 0) -> RunSummary:
     """Everything a report shows of the stages that are finished in `root`.
 
     Parameters
     ----------
     responses : about how many responses can be read on the page.
     """
-    manifests = _finished(root, stage_order)
-    training = _training(root, manifests)
-    evaluated = _evaluated(root, manifests, required=not training)
-    measured = [name for name in manifests if (root / name / GRADIENT).is_file()]
+    run = _Run.of(root)
+    training = run.training()
+    evaluated = _evaluated(root, run.manifests, required=not training)
+    measured = [name for name in run.manifests if (root / name / GRADIENT).is_file()]
     return RunSummary(
         name=root.resolve().name,
-        models=_models(root, {name: manifests[name] for name in evaluated}, training),
-        recipe_yaml=_recipe(root, list(manifests)),
+        models=_models(run, evaluated, training),
+        recipe_yaml=_recipe(root, list(run.manifests)),
         command=f"calibsft report {root}",
-        training_sets=_training_sets(root, manifests),
-        costs=tuple(_cost(root / name, manifest) for name, manifest in manifests.items()),
+        training_sets=_training_sets(run),
+        costs=tuple(_cost(root / name, manifest) for name, manifest in run.manifests.items()),
         training=training,
-        gradients=tuple(read_gradient(root / name, manifests[name]) for name in measured),
-        responses=_responses(root, manifests, evaluated, responses),
+        gradients=tuple(read_gradient(root / name, run.label(name)) for name in measured),
+        responses=_responses(run, evaluated, responses),
     )
 
 
-def _finished(root: Path, stage_order: Sequence[str]) -> Manifests:
-    """The manifests of all finished stages of a run, in `stage_order`, unknown stages last by name."""
-    found = {path.parent.name for path in root.glob(f"*/{MANIFEST}") if (path.parent / SETTINGS).is_file()}
-    known = [name for name in stage_order if name in found]
-    return {name: read_manifest(root / name) for name in (*known, *sorted(found - set(known)))}
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The finished stages of a run, in the order in which a report shows them, and the models that they are about."""
+
+    root: Path
+    manifests: Manifests
+    lineages: dict[str, Lineage]
+
+    @classmethod
+    def of(cls, root: Path) -> Self:
+        found = [
+            path.parent.name for path in root.glob(f"*/{MANIFEST}") if (path.parent / SETTINGS).is_file()
+        ]
+        manifests = {name: read_manifest(root / name) for name in sorted(found)}
+        models = lineages(root, manifests)
+
+        def place(name: str) -> tuple[Any, ...]:
+            kind = manifests[name]["stage"]
+            known = ORDER.index(kind) if kind in ORDER else len(ORDER)
+            return known, name not in models, *(models[name].place if name in models else ()), name
+
+        return cls(root, {name: manifests[name] for name in sorted(manifests, key=place)}, models)
+
+    def label(self, stage: str) -> str:
+        return self.lineages[stage].label if stage in self.lineages else stage
+
+    def training(self) -> tuple[TrainingRun, ...]:
+        runs = [
+            read_training(self.root / name, manifest, self.lineages[name])
+            for name, manifest in self.manifests.items()
+            if is_rl_stage(manifest)
+        ]
+        return tuple(run for run in runs if run is not None)
 
 
 def summarise_training(folder: Path, label: str) -> RunSummary:
     """Everything a report shows of one training by RL, such as the folder that `calibsft rl` wrote."""
     manifest = read_manifest(folder)
-    training = read_training(folder, manifest) if is_rl_stage(folder, manifest) else None
+    lineage = Lineage(tuple(manifest.get("lineage", ())))
+    training = read_training(folder, manifest, lineage) if is_rl_stage(manifest) else None
     if training is None:
         raise InputError(
             f"{folder}: neither a training by RL nor an evaluation; give what calibsft rl, eval or run wrote"
         )
+    known = lineage.start.steps  # of a checkpoint from elsewhere it is not known what was done to it
+    own = {} if known else {"start": manifest["model"], "calibrated": None}
     return RunSummary(
         name=label,
         models=(),
         recipe_yaml=_recipe(folder.parent, [folder.name]),
         costs=(_cost(folder, manifest),),
-        training=(replace(training, label=label),),
+        training=(replace(training, label=label, **own),),
     )
 
 
@@ -107,38 +147,28 @@ def _evaluated(root: Path, stages: Iterable[str], required: bool = True) -> list
     return evaluated
 
 
-def _models(root: Path, evaluated: Manifests, training: Iterable[TrainingRun]) -> tuple[ModelResult, ...]:
-    """The evaluated models of a run, each with its lineage as its evaluation wrote it down."""
-    methods = {run.label: run.method for run in training}
-    lineages = {
-        _lineage(root / name, manifest): manifest["label"]
-        for name, manifest in evaluated.items()
-        if "steps" in manifest
-    }
-    found = []
-    for name, manifest in evaluated.items():
-        model, steps = read_evaluation(root / name, manifest["label"]), manifest.get("steps")
-        if steps is not None:
-            (_, format_name, seed) = _lineage(root / name, manifest)
-            without = [step for step in steps if step != CALIBSFT]
-            model = replace(
-                model,
-                method=methods.get(model.label, ""),
-                calibrated=CALIBSFT in steps,
-                counterpart=lineages.get((tuple(without), format_name, seed if without else None), "")
-                if CALIBSFT in steps
-                else "",
-                starts_rl=set(steps) <= {CALIBSFT},
-                seed=seed,
-                title=manifest.get("title", ""),
-            )
-        found.append(model)
-    return tuple(found)
+def _models(run: _Run, evaluated: Sequence[str], training: Iterable[TrainingRun]) -> tuple[ModelResult, ...]:
+    """The evaluated models of a run, each with its lineage."""
+    methods = {trained.label: trained.method for trained in training}
+    labels = {run.lineages[name].label for name in evaluated if name in run.lineages}
+    return tuple(_model(run, name, methods, labels) for name in evaluated)
 
 
-def _lineage(folder: Path, manifest: dict[str, Any]) -> tuple[tuple[str, ...], str, int | None]:
-    """What was done to the base model, the confidence format, and the seed where there are several."""
-    return tuple(manifest["steps"]), recorded_settings(folder)["format"], seed_among_several(manifest)
+def _model(run: _Run, name: str, methods: Mapping[str, str], labels: Collection[str]) -> ModelResult:
+    model = read_evaluation(run.root / name, run.label(name))
+    if name not in run.lineages:
+        return model
+    lineage = run.lineages[name]
+    counterpart = lineage.counterpart.label if lineage.calibrated else ""
+    return replace(
+        model,
+        method=methods.get(model.label, ""),
+        calibrated=lineage.calibrated,
+        counterpart=counterpart if counterpart in labels else "",
+        starts_rl=lineage.starts_rl,
+        seed=lineage.seed,
+        title=lineage.title,
+    )
 
 
 def read_evaluation(folder: Path, label: str) -> ModelResult:
@@ -172,21 +202,11 @@ def _budget_table(rows: Sequence[tuple[int | None, dict[str, Any]]]) -> pl.DataF
     return pl.DataFrame(cells, schema={"budget": pl.Int64} | dict.fromkeys(BUDGET_SCORES, pl.Float64))
 
 
-def _rl_stages(root: Path, manifests: Manifests) -> list[tuple[Path, dict[str, Any]]]:
-    stages = [(root / name, manifest) for name, manifest in manifests.items()]
-    return [stage for stage in stages if is_rl_stage(*stage)]
-
-
-def _training(root: Path, manifests: Manifests) -> tuple[TrainingRun, ...]:
-    runs = [read_training(*stage) for stage in _rl_stages(root, manifests)]
-    return tuple(run for run in runs if run is not None)
-
-
-def _training_sets(root: Path, manifests: Manifests) -> tuple[TrainingSet, ...]:
+def _training_sets(run: _Run) -> tuple[TrainingSet, ...]:
     built = {
-        manifest.get("label", name): json.loads((root / name / SUMMARY).read_text(encoding="utf-8"))
-        for name, manifest in manifests.items()
-        if (root / name / SUMMARY).is_file()
+        run.label(name): json.loads((run.root / name / SUMMARY).read_text(encoding="utf-8"))
+        for name in run.manifests
+        if (run.root / name / SUMMARY).is_file()
     }
     return tuple(
         TrainingSet(label, _by_text(found["before"]), _by_text(found["after"]), found["filtered"])
@@ -194,23 +214,19 @@ def _training_sets(root: Path, manifests: Manifests) -> tuple[TrainingSet, ...]:
     )
 
 
-def _responses(
-    root: Path, manifests: Manifests, evaluated: Sequence[str], most: int
-) -> tuple[Responses, ...]:
+def _responses(run: _Run, evaluated: Sequence[str], most: int) -> tuple[Responses, ...]:
     """Responses to read: of every model about as many, and a tenth of them of the training sets."""
+    tuned = [name for name in run.manifests if (run.root / name / SUPERVISION).is_file()]
     # Models of several seeds learn from one training set.
-    tuned = list(
-        {_read_from(root, name): name for name in manifests if (root / name / SUPERVISION).is_file()}.values()
-    )
-    said = evaluated_responses([(manifests[name]["label"], root / name) for name in evaluated], most)
-    share = most // TRAINING_SHARE // max(1, len(tuned))
-    sets = [trained_responses(root, name, share, TEXT_BYTES // TRAINING_SHARE) for name in tuned]
-    return (*said, *(found for found in sets if found is not None))
-
-
-def _read_from(root: Path, stage: str) -> tuple[str, ...]:
-    """The training sets that a stage read."""
-    return tuple(name for name in read_manifest(root / stage)["inputs"] if (root / name / SUMMARY).is_file())
+    sets = {set_of(run.root, run.manifests, name): name for name in tuned}
+    said = evaluated_responses([(run.label(name), run.root / name) for name in evaluated], most)
+    share = most // TRAINING_SHARE // max(1, len(sets))
+    shown = [
+        trained_responses(run.root, found, name, run.label(found.build), share, TEXT_BYTES // TRAINING_SHARE)
+        for found, name in sets.items()
+        if found is not None and share
+    ]
+    return (*said, *shown)
 
 
 def _by_text(histogram: dict[str, int]) -> dict[str, int]:
@@ -243,26 +259,28 @@ def _recipe(root: Path, stages: Sequence[str]) -> str:
     return yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
 
 
-def headline(root: Path, stage_order: Sequence[str]) -> str:
+def headline(root: Path) -> str:
     """The results of a finished run as Markdown, by split: over its seeds where it has several, and of each."""
-    results = _seed_results(root, stage_order)
+    results = _seed_results(root)
     splits = shown_splits([result.score for result in results])
     tables = [table(results, split) for split in splits for table in (spread_table, each_seed_table)]
     return "\n\n".join(markdown_table(table) for table in tables if table is not None)
 
 
-def _seed_results(root: Path, stage_order: Sequence[str]) -> list[SeedResult]:
-    manifests = _finished(root, stage_order)
-    evaluated = {name: manifests[name] for name in _evaluated(root, manifests)}
-    several = any(seed_among_several(manifest) is not None for manifest in evaluated.values())
-    distinct = {run.label: run.distinct_values for run in _training(root, manifests)}
+def _seed_results(root: Path) -> list[SeedResult]:
+    run = _Run.of(root)
+    evaluated = _evaluated(root, run.manifests)
+    several = any(run.lineages[name].seed is not None for name in evaluated if name in run.lineages)
+    distinct = {trained.label: trained.distinct_values for trained in run.training()}
     return [
         SeedResult(
             # What is not trained has the recipe's seed, unless other models have others.
-            manifest.get("training_seed", None if several else recorded_settings(root / name)["seed"]),
-            manifest.get("title") or manifest["label"],
+            run.manifests[name].get(
+                "training_seed", None if several else recorded_settings(root / name)["seed"]
+            ),
+            run.lineages[name].title if name in run.lineages else name,
             read_metrics(root / name),
-            distinct.get(manifest["label"]),
+            distinct.get(run.label(name)),
         )
-        for name, manifest in evaluated.items()
+        for name in evaluated
     ]

@@ -16,7 +16,6 @@ from calibsft.artifacts import JOURNAL, MANIFEST, read_manifest, shards, telling
 from calibsft.errors import InputError, unknown_name
 from calibsft.metrics.files import EVERYTHING, FORM, read_scored
 from calibsft.metrics.selection import Where, parts
-from calibsft.pipeline import recorded_order
 from calibsft.report.responses import evaluated_responses, file_responses
 from calibsft.report.runs import read_evaluation, summarise, summarise_training
 from calibsft.report.summary import ModelResult, Responses, RunSummary
@@ -104,7 +103,7 @@ def is_run(path: Path) -> bool:
 
 def _part(path: Path, label: str, malformed: str | None, responses: int, where: Where) -> RunSummary:
     if is_run(path):
-        return _taken(path, replace(summarise(path, recorded_order(path), responses), name=label), where)
+        return _taken(path, replace(summarise(path, responses), name=label), where)
     if (path / JOURNAL).is_file():
         return summarise_training(path, label)
     if (path / ROWS).is_file():

@@ -80,6 +80,16 @@ def _form_lines(part: dict[str, Any]) -> list[str]:
     return [f"well formed: {part['well_formed']:.1%}" + (f"; malformed: {reasons}" if reasons else "")]
 
 
+def evaluation_lines(scores: dict[str, Any]) -> list[str]:
+    """The scores of an evaluation, also those of other estimators and under token budgets."""
+    lines = score_lines(scores)
+    if scores.get("estimators"):
+        lines += ["", *estimator_lines(scores["estimators"])]
+    if scores.get("budgets"):
+        lines += ["", *budget_lines(scores["budgets"])]
+    return lines
+
+
 def budget_lines(budgets: list[dict[str, Any]]) -> list[str]:
     """Pooled metrics under every token budget, as aligned lines."""
     titles = ("Pass@1", "AUROC", "Brier", "ECE")

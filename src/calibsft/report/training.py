@@ -9,21 +9,21 @@ from typing import Any
 
 import polars as pl
 
-from calibsft.artifacts import EVALS, GRADIENT, JOURNAL, recorded_settings
+from calibsft.artifacts import EVALS, GRADIENT, JOURNAL
 from calibsft.errors import InputError
+from calibsft.report.lineage import Lineage
 from calibsft.report.summary import GradientShare, TrainingRun
 
 SCORES = ("pass@1", "auroc", "brier", "ece")
 SAMPLED = ("distinct_values", "confidence_entropy")
-ALONE = "rl"  # what `calibsft rl` calls its stage, in a folder of any name
 
 
-def is_rl_stage(folder: Path, manifest: dict[str, Any]) -> bool:
+def is_rl_stage(manifest: dict[str, Any]) -> bool:
     """Whether a finished stage trained by RL; a journal alone does not say so, since CalibSFT keeps one too."""
-    return manifest["stage"] in (folder.name, ALONE) and "method" in manifest
+    return "method" in manifest
 
 
-def read_training(folder: Path, manifest: dict[str, Any]) -> TrainingRun | None:
+def read_training(folder: Path, manifest: dict[str, Any], lineage: Lineage) -> TrainingRun | None:
     """The steps and evaluations of an RL stage; None when it has no journal or the journal is empty."""
     steps = _frame(_lines(folder / JOURNAL), {"step": pl.Int64}, (*SCORES, *SAMPLED))
     if steps.is_empty():
@@ -35,28 +35,22 @@ def read_training(folder: Path, manifest: dict[str, Any]) -> TrainingRun | None:
     ]
     evals = _frame(evaluated, {"step": pl.Int64, "split": pl.String}, SCORES) if evaluated else None
     return TrainingRun(
-        label=manifest.get("label", folder.name),
+        label=lineage.label,
         method=manifest["method"],
-        start=manifest.get("start") or recorded_settings(folder)["model"],
-        calibrated=manifest.get("calibrated"),
+        start=lineage.start.label,
+        calibrated=lineage.calibrated,
         steps=steps,
         evals=evals,
-        seed=seed_among_several(manifest),
+        seed=lineage.seed,
     )
 
 
-def seed_among_several(manifest: dict[str, Any]) -> int | None:
-    """The training seed of a stage's model, where its run trains with several; else None."""
-    title = manifest.get("title", manifest.get("label"))
-    return None if manifest.get("label") == title else manifest.get("training_seed")
-
-
-def read_gradient(folder: Path, manifest: dict[str, Any]) -> GradientShare:
-    """How a model's gradient is shared among confidence values, as a prior stage measured it."""
+def read_gradient(folder: Path, label: str) -> GradientShare:
+    """How the gradient of the model called `label` is shared among confidence values, as a prior stage measured it."""
     path = folder / GRADIENT
     found = _object(path.read_text(encoding="utf-8"), str(path), folder)
     values = _frame(found["values"], {}, ("confidence", "probability", "gradient_share"))
-    return GradientShare(manifest["label"], found["contexts"], values)
+    return GradientShare(label, found["contexts"], values)
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

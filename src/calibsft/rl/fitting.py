@@ -9,7 +9,6 @@ from calibsft.responses.formats import Format
 from calibsft.rl.method import Group, Method
 from calibsft.rl.methods import METHODS
 from calibsft.rl.settings import RlSettings
-from calibsft.training.watchers import require_watchers
 
 # Any group with right and wrong responses will do; the confidences are digits, which all methods take.
 _SAMPLE = Group(
@@ -37,7 +36,6 @@ def require_fitting(method: Method, settings: RlSettings) -> None:
             )
     if _is_set(settings, "eval_questions") and settings.eval_every is None:
         raise InputError("rl.eval_questions means nothing without rl.eval_every; give both, or leave it out")
-    require_watchers(settings.report_to, "rl.report_to")
 
 
 def ignored_settings(method: Method) -> dict[str, str]:

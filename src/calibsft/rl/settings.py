@@ -1,10 +1,10 @@
 """How RL samples and learns."""
 
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from calibsft.settings import Settings, StopString
+from calibsft.settings import Mark, Settings, Stop
 from calibsft.training.settings import LoraSettings, Watchers
 
 
@@ -15,22 +15,28 @@ class RlSettings(Settings):
     questions: int = Field(64, ge=1, description="questions per rollout step")
     group_size: int = Field(8, ge=2, description="responses per question")
     updates: int = Field(2, ge=1, description="optimiser updates per rollout step")
-    micro_batch_size: int = Field(8, ge=1)
-    learning_rate: float = Field(2e-6, gt=0)
-    warmup_steps: int = Field(10, ge=0)
+    micro_batch_size: int = Field(
+        8, ge=1, description="responses that are trained on at a time; lower it when memory is short"
+    )
+    learning_rate: float = Field(2e-6, gt=0, description="peak rate of AdamW")
+    warmup_steps: int = Field(10, ge=0, description="rollout steps until the rate is reached")
     final_rate: float = Field(0.5, ge=0, le=1, description="the cosine ends at this share of learning_rate")
-    clip_low: float = Field(0.2, gt=0, lt=1)
-    clip_high: float = Field(0.28, gt=0)
+    clip_low: float = Field(0.2, gt=0, lt=1, description="the ratio is clipped below 1 - this")
+    clip_high: float = Field(0.28, gt=0, description="the ratio is clipped above 1 + this")
     dual_clip: float | None = Field(
         None, gt=1, description="bound on the ratio where the advantage is negative"
     )
     kl: float | None = Field(
         None, ge=0, description="weight of the divergence from the start; default: the method's"
     )
-    max_prompt_tokens: int = Field(2048, ge=1)
-    max_new_tokens: int = Field(8192, ge=1)
-    stop: tuple[StopString, ...] = ()
-    max_rows: int = Field(1024, ge=1)
+    max_prompt_tokens: int = Field(2048, ge=1, description="longer questions are left out")
+    max_new_tokens: int = Field(8192, ge=1, description="length limit of a response")
+    stop: Stop = ()
+    max_rows: Annotated[
+        int,
+        Mark.ADJUSTABLE,
+        Field(ge=1, description="sequences decoded side by side; lower it when memory is short"),
+    ] = 64
     max_batches: int = Field(
         20, ge=1, description="generated batches for one step before it trains on fewer groups"
     )
@@ -41,13 +47,13 @@ class RlSettings(Settings):
     mean_only: bool = Field(False, description="centre advantages without dividing by the group's deviation")
     segment_loss: bool = Field(False, description="a mean of its own for answer and for confidence tokens")
     keep_unanimous: bool = Field(False, description="train confidence on all-right and all-wrong groups too")
-    save_every: int = Field(10, ge=1)
+    save_every: Annotated[int, Mark.ADJUSTABLE, Field(ge=1, description="steps between checkpoints")] = 10
     eval_every: int | None = Field(
         None, ge=1, description="evaluate on held-out questions every so many steps"
     )
     eval_questions: int = Field(100, ge=1, description="questions of each benchmark in those evaluations")
     report_to: Watchers = ()
-    gradient_checkpointing: bool = False
+    gradient_checkpointing: bool = Field(False, description="trade time for memory with long responses")
     lora: LoraSettings | None = None
 
     @model_validator(mode="after")

@@ -1,21 +1,25 @@
 """How responses for training are sampled."""
 
+from typing import Annotated
+
 from pydantic import Field
 
-from calibsft.settings import Settings, StopString
+from calibsft.settings import Flag, Mark, Settings, Stop
 
 
 class RolloutSettings(Settings):
     """How responses for training are sampled; the defaults are the paper's."""
 
-    samples: int = Field(50, ge=1)
-    temperature: float = Field(1.0, ge=0)
-    top_p: float = Field(0.95, gt=0, le=1)
-    max_new_tokens: int = Field(8192, ge=1)
-    stop: tuple[StopString, ...] = ()
-    max_rows: int = Field(
-        1024, ge=1, description="sequences decoded side by side; lower it when memory is short"
-    )
+    samples: Annotated[int, Flag("--samples", "-n"), Field(ge=1, description="responses per question")] = 50
+    temperature: float = Field(1.0, ge=0, description="0 takes the most likely token")
+    top_p: float = Field(0.95, gt=0, le=1, description="share of the likeliest tokens that may be drawn")
+    max_new_tokens: int = Field(8192, ge=1, description="length limit of a response")
+    stop: Stop = ()
+    max_rows: Annotated[
+        int,
+        Mark.ADJUSTABLE,
+        Field(ge=1, description="sequences decoded side by side; lower it when memory is short"),
+    ] = 64
     shard_questions: int = Field(100, ge=1, description="questions per Parquet shard, the unit of resuming")
     force_answer: bool = Field(
         False, description="ask for the answer of a truncated response and count it in the success rate"

@@ -25,7 +25,6 @@ from calibsft.training.adapters import with_adapters
 from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint
 from calibsft.training.final import require_savable, save_model
 from calibsft.training.journal import Journal
-from calibsft.training.watchers import require_watchers
 
 COLUMNS = ("question_id", "question", "response", "correct")
 
@@ -52,7 +51,6 @@ def fine_tune(
     dict
         Facts for the manifest: steps, final loss, supervised tokens, device.
     """
-    require_watchers(settings.report_to, "sft.report_to")
     tokenizer = load_tokenizer(model_name)
     rows = read_table(data, COLUMNS)
     rows = rows.with_columns(boolean_column(data, rows, "correct"))

@@ -1,25 +1,30 @@
 """The objective and its optimiser."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from calibsft.settings import Settings
+from calibsft.settings import Mark, Settings
 from calibsft.training.settings import LoraSettings, Watchers
 
 
 class SftSettings(Settings):
     """The CalibSFT objective and its optimiser; the defaults are the paper's."""
 
-    loss: Literal["calibsft", "confidence-only", "full-ce", "full-balanced", "correct-only"] = "calibsft"
-    beta: float = Field(0.5, ge=0, le=1)
-    steps: int = Field(180, ge=1)
-    batch_size: int = Field(256, ge=1)
-    micro_batch_size: int = Field(8, ge=1)
-    learning_rate: float = Field(2e-6, gt=0)
-    warmup_steps: int = Field(10, ge=0)
-    max_tokens: int = Field(8192, ge=2)
-    save_every: int = Field(50, ge=1)
+    loss: Literal["calibsft", "confidence-only", "full-ce", "full-balanced", "correct-only"] = Field(
+        "calibsft",
+        description="calibsft, or a variant: confidence-only, full-ce, full-balanced, correct-only",
+    )
+    beta: float = Field(0.5, ge=0, le=1, description="weight of confidence against reasoning and answer")
+    steps: int = Field(180, ge=1, description="optimiser updates")
+    batch_size: int = Field(256, ge=1, description="responses per step, over all devices")
+    micro_batch_size: int = Field(
+        8, ge=1, description="responses that are trained on at a time; lower it when memory is short"
+    )
+    learning_rate: float = Field(2e-6, gt=0, description="rate of AdamW, constant after warm-up")
+    warmup_steps: int = Field(10, ge=0, description="steps until the rate is reached")
+    max_tokens: int = Field(8192, ge=2, description="longer rows are left out, and the others balanced again")
+    save_every: Annotated[int, Mark.ADJUSTABLE, Field(ge=1, description="steps between checkpoints")] = 50
     report_to: Watchers = ()
     gradient_checkpointing: bool = Field(False, description="trade time for memory with long responses")
     lora: LoraSettings | None = None

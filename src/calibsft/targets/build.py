@@ -6,11 +6,12 @@ in the characters of the confidence value and nowhere else, also where it is wri
 sampled in.
 """
 
+import json
 from collections import Counter
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import polars as pl
 
@@ -52,6 +53,13 @@ class BuildSummary:
     def to_json(self) -> dict[str, Any]:
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         return found | {name: _written(found[name]) for name in ("before", "after", "dropped_groups")}
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """What an earlier build in `folder` wrote down."""
+        found = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+        exact = ("before", "after", "dropped_groups")
+        return cls(**found | {name: {Fraction(t): n for t, n in found[name].items()} for name in exact})
 
 
 def _written(histogram: dict[Fraction, int]) -> dict[str, int]:

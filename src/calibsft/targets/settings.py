@@ -1,24 +1,35 @@
 """Which target, and how the training set is balanced."""
 
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from calibsft.settings import Settings
+from calibsft.settings import Flag, Settings
 
 
 class TargetSettings(Settings):
     """What each response should have said, and how the targets are balanced."""
 
-    name: str = "calibsft"
+    name: Annotated[
+        str, Flag("--target"), Field(description="calibsft (mixed) or csft (success rate alone)")
+    ] = "calibsft"
     # Six decimals keep exact targets within 64-bit integers.
-    mix: float = Field(
-        0.5, ge=0, le=1, multiple_of=1e-6, description="lambda: weight of the question's success rate"
-    )
-    samples: int | None = Field(
-        None, ge=2, description="use the first so many responses of every question; default: all"
-    )
-    balance: bool = True
+    mix: Annotated[
+        float,
+        Flag("--mix", "--lambda"),
+        Field(
+            ge=0,
+            le=1,
+            multiple_of=1e-6,
+            description="weight of the question's success rate against the response's correctness",
+        ),
+    ] = 0.5
+    samples: Annotated[
+        int | None,
+        Flag("--samples", "-n"),
+        Field(ge=2, description="use the first so many responses of every question; default: all"),
+    ] = None
+    balance: bool = Field(True, description="draw the same number of responses for every target")
     min_group: int = Field(1, ge=1, description="drop target groups with fewer responses than this")
     redraws: int = Field(1, ge=1, description="balanced draws, one per epoch of training in turn")
 

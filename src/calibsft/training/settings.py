@@ -2,13 +2,16 @@
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from calibsft.settings import Settings
+from calibsft.settings import Mark, Settings
+from calibsft.training.watchers import require_watchers
 
 Watchers = Annotated[
     tuple[str, ...],
+    Mark.ADJUSTABLE,
     BeforeValidator(lambda names: (names,) if isinstance(names, str) else names),
+    AfterValidator(require_watchers),
     Field(description="where to watch it: tensorboard, wandb, trackio, …; metrics.jsonl is always written"),
 ]
 
@@ -16,6 +19,6 @@ Watchers = Annotated[
 class LoraSettings(Settings):
     """Train low-rank adapters and merge them into the saved checkpoint."""
 
-    rank: int = Field(16, ge=1)
-    alpha: int = Field(32, ge=1)
-    target_modules: str | tuple[str, ...] = "all-linear"
+    rank: int = Field(16, ge=1, description="rank of the adapters")
+    alpha: int = Field(32, ge=1, description="scale of the adapters")
+    target_modules: str | tuple[str, ...] = Field("all-linear", description="layers that get adapters")

@@ -3,7 +3,6 @@
 Only names and packages are checked here; the trainers' own `report_to` does the rest.
 """
 
-from collections.abc import Sequence
 from importlib.util import find_spec
 
 from calibsft.errors import InputError, unknown_name
@@ -12,10 +11,11 @@ from calibsft.errors import InputError, unknown_name
 WATCHERS = ("tensorboard", "wandb", "trackio", "mlflow", "swanlab")
 
 
-def require_watchers(names: Sequence[str], setting: str) -> None:
-    """Refuse a watcher that does not exist or is not installed; `setting` is the key that names it."""
+def require_watchers(names: tuple[str, ...]) -> tuple[str, ...]:
+    """`names`, unless one does not exist or is not installed: that is refused."""
     for name in names:
         if name not in WATCHERS:
-            unknown_name(f"name in {setting}", name, list(WATCHERS))
+            unknown_name("name in report_to", name, list(WATCHERS))
         if find_spec(name) is None:
-            raise InputError(f"{setting} {name} needs a package that is not installed: pip install {name}")
+            raise InputError(f"report_to {name} needs a package that is not installed: pip install {name}")
+    return names

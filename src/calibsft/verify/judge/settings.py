@@ -1,21 +1,38 @@
 """Who judges."""
 
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from calibsft.settings import Settings, require_plain_address
+from calibsft.settings import Flag, Mark, Settings, require_plain_address
 
 
 class JudgeSettings(Settings):
     """The model that judges answers of kind `judge`; without one they are matched against their aliases."""
 
-    model: str | None = Field(
-        None, min_length=1, description="a checkpoint, or the model's name at judge.url"
-    )
-    url: str | None = Field(None, description="an OpenAI-compatible endpoint; default: load the model here")
-    concurrency: int = Field(8, ge=1, description="requests under way at the same time")
-    timeout: float = Field(60, gt=0, description="seconds that one request may take")
+    model: Annotated[
+        str | None,
+        Flag("--judge", always=True),
+        Field(
+            min_length=1,
+            description="model that judges answers of kind `judge`: a checkpoint, or its name at the judge's URL; without one"
+            " they are matched against aliases",
+        ),
+    ] = None
+    url: Annotated[
+        str | None,
+        Mark.ADJUSTABLE,
+        Field(
+            description="OpenAI-compatible endpoint of the judge, e.g. http://localhost:8000/v1; without one the judge is"
+            " loaded here. The key comes from CALIBSFT_JUDGE_API_KEY or OPENAI_API_KEY."
+        ),
+    ] = None
+    concurrency: Annotated[
+        int, Mark.ADJUSTABLE, Field(ge=1, description="requests under way at the same time")
+    ] = 8
+    timeout: Annotated[
+        float, Mark.ADJUSTABLE, Field(gt=0, description="seconds that one request may take")
+    ] = 60
 
     @model_validator(mode="after")
     def _address_is_plain_and_of_a_model(self) -> Self:

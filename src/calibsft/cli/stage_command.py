@@ -1,0 +1,75 @@
+"""A command for every stage, generated from the stage's settings: options, defaults, help.
+
+What all of them have besides - where to write, starting over, JSON - is here. Holds no default and no rule of a stage.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from calibsft.cli.options import AsJson, Fresh, HashCheck, Out, StageSet, print_lines
+from calibsft.progress import FIRST_PROCESS
+from calibsft.settings.options import Option
+from calibsft.stages import Stage
+
+
+def stage_command(kind: type[Stage]) -> Callable[..., None]:
+    """The command that performs one stage."""
+
+    def command(
+        *,
+        out: Out,
+        overrides: StageSet = None,
+        fresh: Fresh = False,
+        hash_check: HashCheck = True,
+        as_json: AsJson = False,
+        **given: Any,
+    ) -> None:
+        stage = kind.of(given, overrides or [])
+        stage.perform(out, fresh=fresh, hash_check=hash_check)
+        if FIRST_PROCESS:
+            print_lines([] if as_json else stage.lines(out), stage.results(out) if as_json else {}, as_json)
+
+    command.__doc__ = kind.__doc__
+    return with_options(command, kind.options())
+
+
+def with_options(command: Callable[..., None], options: list[Option]) -> Callable[..., None]:
+    """`command`, whose `**given` stands for these options, with a signature that names them."""
+    own = [p for p in inspect.signature(command).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in (*map(_parameter, options), *own)]
+    parameters.sort(key=lambda p: p.default is not p.empty)
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    must = option.required and not option.alternative
+    kind = option.type if must else option.type | None
+    help_text = _sentence(option)
+    if not option.flags:
+        return _named(option.name, Annotated[kind, typer.Argument(help=help_text)])
+    spelled = [f"{flag}/--no-{flag[2:]}" if option.type is bool else flag for flag in option.flags]
+    panel = f"Section {option.section}" if option.section else None
+    declared = typer.Option(
+        *spelled,
+        help=help_text,
+        show_default=option.default if option.default != "none" else False,
+        rich_help_panel=panel,
+    )
+    return _named(option.name, Annotated[kind, declared], inspect.Parameter.empty if must else None)
+
+
+def _sentence(option: Option) -> str:
+    return (
+        option.help[:1].upper()
+        + option.help[1:]
+        + ("." if option.help and option.help[-1] not in ".…" else "")
+    )
+
+
+def _named(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

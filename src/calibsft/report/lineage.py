@@ -1,0 +1,124 @@
+"""What reports call a model, and in which order models stand: by what was done to the base.
+
+Reads manifests alone, so that stages of a recipe and stages of single commands are shown alike.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from calibsft.artifacts import recorded_settings
+from calibsft.rl.methods import METHODS
+from calibsft.stages.lineage import CALIBSFT
+
+BASE_TITLE, CALIBSFT_TITLE = "Base", "CalibSFT"
+
+
+@dataclass(frozen=True, slots=True)
+class Lineage:
+    """One model: the steps that made it, how it writes its confidence, and the seed of its training.
+
+    `other_format` is empty for the format of the run, `seed` None where there is only one, `folder` empty unless several
+    models are alike in all that.
+    """
+
+    steps: tuple[str, ...]
+    other_format: str = ""
+    seed: int | None = None
+    folder: str = ""
+
+    @property
+    def title(self) -> str:
+        """The same whatever its seed."""
+        titles = [CALIBSFT_TITLE if step == CALIBSFT else METHODS[step].title for step in self.steps]
+        if not titles or (len(titles) == 1 and titles != [CALIBSFT_TITLE]):
+            titles.insert(0, BASE_TITLE)
+        return "→".join(titles) + (f" ({self.other_format})" if self.other_format else "")
+
+    @property
+    def label(self) -> str:
+        """How tables and figures call the model."""
+        seed = f", seed {self.seed}" if self.steps and self.seed is not None else ""
+        return self.title + seed + (f", {self.folder}" if self.folder else "")
+
+    @property
+    def start(self) -> "Lineage":
+        """The model that the last step started from."""
+        return replace(self, steps=self.steps[:-1], folder="")
+
+    @property
+    def calibrated(self) -> bool:
+        return CALIBSFT in self.steps
+
+    @property
+    def counterpart(self) -> "Lineage":
+        """The model that had everything but CalibSFT."""
+        steps = tuple(step for step in self.steps if step != CALIBSFT)
+        return replace(self, steps=steps, seed=self.seed if steps else None, folder="")
+
+    @property
+    def starts_rl(self) -> bool:
+        return set(self.steps) <= {CALIBSFT}
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """Where it stands among others: models that RL starts from first, then method by method."""
+        methods = list(METHODS)
+        last = self.steps[-1] if self.steps else ""
+        trained = methods.index(last) if last in methods else -1
+        seed = -1 if self.seed is None else self.seed
+        return (
+            trained >= 0,
+            len(self.steps) > 1 and trained < 0,
+            trained,
+            self.other_format,
+            len(self.steps),
+            self.steps,
+            seed,
+        )
+
+
+def lineages(root: Path, manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, Lineage]:
+    """The model that each stage in `root` is about, for those that are about one."""
+    about = {name: manifest for name, manifest in manifests.items() if "lineage" in manifest}
+    formats = {name: str(recorded_settings(root / name).get("format", "")) for name in about}
+    main = _format_of_run(about, formats)
+    found = {
+        name: Lineage(
+            tuple(manifest["lineage"]),
+            "" if formats[name] in ("", main) else formats[name],
+            manifest.get("training_seed"),
+        )
+        for name, manifest in about.items()
+    }
+    several = max(map(len, _seeds(found.values()).values()), default=0) > 1
+    return _told_apart(
+        about, found if several else {name: replace(one, seed=None) for name, one in found.items()}
+    )
+
+
+def _format_of_run(about: Mapping[str, Mapping[str, Any]], formats: Mapping[str, str]) -> str:
+    """The format that the base was sampled in, else that of the first stage."""
+    sampled = [
+        name for name, manifest in about.items() if manifest["stage"] == "rollout" and not manifest["lineage"]
+    ]
+    return next((formats[name] for name in [*sampled, *about] if formats[name]), "")
+
+
+def _seeds(found: Iterable[Lineage]) -> dict[tuple[tuple[str, ...], str], set[int | None]]:
+    """The seeds that each model was trained with."""
+    seeds: dict[tuple[tuple[str, ...], str], set[int | None]] = defaultdict(set)
+    for one in found:
+        seeds[one.steps, one.other_format].add(one.seed)
+    return seeds
+
+
+def _told_apart(about: Mapping[str, Mapping[str, Any]], found: dict[str, Lineage]) -> dict[str, Lineage]:
+    """Models of one lineage that several stages of one kind are about, by the names of their folders too."""
+    times = Counter((about[name]["stage"], one) for name, one in found.items())
+    return {
+        name: one if times[about[name]["stage"], one] == 1 else replace(one, folder=name)
+        for name, one in found.items()
+    }

@@ -1,0 +1,40 @@
+"""What every section of settings is: typed, frozen, strict.
+
+Each room owns its section; `recipe` composes them, and commands and the Python API take their options from them. An unknown
+key is refused with the nearest right one, a wrong value by its key. Knows no section itself.
+"""
+
+from calibsft.settings.base import (
+    DataDir,
+    Device,
+    Dtype,
+    Flag,
+    Mark,
+    Seed,
+    Settings,
+    Stop,
+    require_plain_address,
+)
+from calibsft.settings.choice import OneOf, choice_of, one_of, section_class
+from calibsft.settings.overrides import apply_override, merged, parse_overrides
+from calibsft.settings.validation import validated
+
+__all__ = [
+    "DataDir",
+    "Device",
+    "Dtype",
+    "Flag",
+    "Mark",
+    "OneOf",
+    "Seed",
+    "Settings",
+    "Stop",
+    "apply_override",
+    "choice_of",
+    "merged",
+    "one_of",
+    "parse_overrides",
+    "require_plain_address",
+    "section_class",
+    "validated",
+]

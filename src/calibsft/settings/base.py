@@ -1,0 +1,70 @@
+"""What a section of settings is made of: the class, common types, and marks on its fields."""
+
+import re
+from enum import Enum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+# numpy takes no larger one.
+LARGEST_SEED = 2**32 - 1
+
+
+class Mark(Enum):
+    """What is special about a field, in its annotation."""
+
+    ADJUSTABLE = "may change while a stage is under way: it does not shape the result"
+    CONTENT = "a path whose content shapes the result, whatever it is called"
+    POSITIONAL = "an argument of the command, without a flag"
+    REPEATED = "an option that is given once for each value"
+
+
+class Flag:
+    """How the command line calls a field of a command's main section, in its annotation; several flags are alternatives.
+
+    Parameters
+    ----------
+    names
+        Spellings of one option.
+    help
+        What to say of it, where that is not the field's description.
+    always
+        Whether the name also holds where the section is not the main one.
+    """
+
+    def __init__(self, *names: str, help: str = "", always: bool = False) -> None:
+        self.names, self.help, self.always = names, help, always
+
+
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED, description="seed of everything random in this stage")]
+StopString = Annotated[str, Field(min_length=1)]
+Device = Annotated[str, Mark.ADJUSTABLE, Field(description="auto, cpu, cuda, cuda:1, …")]
+Dtype = Annotated[
+    Literal["auto", "float32", "bfloat16", "float16"], Field(description="auto, float32, bfloat16 or float16")
+]
+
+
+class Settings(BaseModel):
+    """One section of a recipe."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def require_plain_address(url: str, key: str, variable: str) -> None:
+    # The recipe is copied into every run folder, so it must not hold a key.
+    if not re.fullmatch(r"https?://[^\s/@?#]+(?:/[^\s@?#]*)?", url):
+        raise ValueError(
+            f"{key} must be a plain address such as http://localhost:8000/v1, and a key must be in the"
+            f" environment as {variable}"
+        )
+
+
+DataDir = Annotated[
+    str | None,
+    Mark.CONTENT,
+    Flag("--data-dir", always=True),
+    Field(description="folder with the benchmarks' files, read instead of the Hub"),
+]
+Stop = Annotated[
+    tuple[StopString, ...], Mark.REPEATED, Field(description="text that ends a response; repeatable")
+]

@@ -1,0 +1,162 @@
+"""Settings as flat options: what commands offer and what the Python API takes by keyword.
+
+A field of the main section is called by its own name, one of another section by both names; a `Flag` on the field says
+otherwise. Options hold no defaults of their own: what is not given is left to the settings class.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from calibsft.errors import InputError
+from calibsft.settings.base import Flag, Mark, Settings
+from calibsft.settings.choice import choice_of, section_class
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One value that can be given.
+
+    Attributes
+    ----------
+    key
+        Where it goes in the settings, from the outermost section inwards.
+    flags
+        How the command line spells it; none for a positional argument.
+    type
+        What it is parsed as: int, float, bool, str, Path, or list[str] for an option that is repeated.
+    joined
+        Whether one text holds several values, separated by commas.
+    default
+        Its default in words.
+    required
+        Whether it must be given; of alternatives, one of them.
+    alternative
+        Whether other options say the same in another way.
+    """
+
+    key: tuple[str, ...]
+    flags: tuple[str, ...]
+    type: Any
+    joined: bool
+    default: str
+    required: bool
+    alternative: bool
+    help: str
+    section: str
+
+    @property
+    def name(self) -> str:
+        """How Python calls it."""
+        word = self.flags[0].lstrip("-") if self.flags else self.key[-1]
+        return word.replace("-", "_").replace(".", "_")
+
+
+def options_of(kind: type[Settings], main: str = "") -> list[Option]:
+    """All options of a settings class; fields of its section `main` are called by their own names."""
+    found: dict[tuple[str, ...], Option] = {}
+    for option in _options(kind, main, (), ""):
+        found.setdefault(option.flags or option.key, option)
+    return list(found.values())
+
+
+def nested(options: list[Option], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that were given, by option name, as nested data for the settings class."""
+    data: dict[str, Any] = {}
+    for option in options:
+        value = given.get(option.name)
+        if value is not None and value != []:
+            _put(data, option, comma_separated(value) if option.joined and isinstance(value, str) else value)
+    _require(options, given)
+    return data
+
+
+def _require(options: list[Option], given: Mapping[str, Any]) -> None:
+    for key in dict.fromkeys(option.key for option in options if option.required):
+        same = [option for option in options if option.key == key]
+        if all(given.get(option.name) is None for option in same):
+            names = " or ".join(option.flags[0] if option.flags else option.name for option in same)
+            raise InputError(f"{names} is missing; add it")
+
+
+def _put(data: dict[str, Any], option: Option, value: Any) -> None:
+    *sections, last = option.key
+    for section in sections:
+        data = data.setdefault(section, {})
+    if last not in data:
+        data[last] = str(value) if isinstance(value, Path) else value
+    elif option.joined:
+        data[last] = (*data[last], *value)
+    else:
+        raise InputError(
+            f"{option.flags[0]} says the same as another option that was given; leave one of them out"
+        )
+
+
+def comma_separated(text: str) -> tuple[str, ...]:
+    """The values in a comma-separated list."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _options(kind: type[Settings], main: str, path: tuple[str, ...], prefix: str) -> Iterator[Option]:
+    for name, field in kind.model_fields.items():
+        if section_class(field) is None:
+            yield from _of_value(field, (*path, name), prefix)
+            continue
+        inner = "" if (*path, name) == (main,) else f"{prefix}{name}-"
+        for section in _classes(field):
+            yield from _options(section, main, (*path, name), inner)
+
+
+def _classes(field: FieldInfo) -> list[type[Settings]]:
+    """The classes that a section may have: several where its name decides."""
+    if choice := choice_of(field):
+        return list(dict.fromkeys(choice.classes.values()))
+    section = section_class(field)
+    return [section] if section else []
+
+
+def _of_value(field: FieldInfo, key: tuple[str, ...], prefix: str) -> Iterator[Option]:
+    kind, joined = _parsed_as(field.annotation, Mark.REPEATED in field.metadata)
+    required = field.is_required()
+    default = "" if required else _in_words(field.get_default(call_default_factory=True))
+    flags, section = _flags(field, key, prefix), key[0] if len(key) > 1 else ""
+    for flag in flags:
+        spelled = () if Mark.POSITIONAL in field.metadata else flag.names
+        words = flag.help or field.description or ""
+        yield Option(key, spelled, kind, joined, default, required, len(flags) > 1, words, section)
+
+
+def _flags(field: FieldInfo, key: tuple[str, ...], prefix: str) -> list[Flag]:
+    marked = [flag for flag in field.metadata if isinstance(flag, Flag) and (flag.always or not prefix)]
+    return marked or [Flag(f"--{prefix}{key[-1]}".replace("_", "-"))]
+
+
+def _parsed_as(annotation: Any, repeated: bool) -> tuple[Any, bool]:
+    """What the command line parses a value as, and whether several are joined in one text."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _parsed_as(inner[0], repeated)
+    if origin in (Union, UnionType):
+        kinds = [_parsed_as(kind, repeated) for kind in inner if kind is not NoneType]
+        return kinds[0] if len(kinds) == 1 else (str, False)
+    if origin is tuple:
+        return (list[str], False) if repeated else (str, True)
+    if origin is Literal or annotation not in (int, float, bool, Path):
+        return str, False
+    return annotation, False
+
+
+def _in_words(default: Any) -> str:
+    """A default as help shows it."""
+    if default is None or default == ():
+        return "none"
+    if isinstance(default, tuple):
+        return ",".join(map(str, default))
+    return (
+        {True: "yes", False: "no"}.get(default, str(default)) if isinstance(default, bool) else str(default)
+    )

@@ -1,0 +1,43 @@
+"""Settings given as text: dotted keys with values in YAML, `rollout.samples=8`."""
+
+from typing import Any
+
+from calibsft.errors import InputError
+from calibsft.text import shortened
+from calibsft.yaml_text import YamlProblem, parse_yaml
+
+
+def merged(settings: dict[str, Any], differing: dict[str, Any]) -> dict[str, Any]:
+    """`settings` with what differs, section by section."""
+    found = dict(settings)
+    for key, value in differing.items():
+        below = found.get(key)
+        found[key] = merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return found
+
+
+def parse_overrides(overrides: list[str]) -> dict[str, Any]:
+    """Dotted overrides alone, as nested data."""
+    data: dict[str, Any] = {}
+    for override in overrides:
+        apply_override(data, override)
+    return data
+
+
+def apply_override(data: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    if not equals or not key:
+        raise InputError(f"--set {override}: write it as key=value, for example --set rollout.samples=8")
+    *sections, last = key.split(".")
+    for section in sections:
+        if data.get(section) is None:  # absent, or a section whose keys are all left out
+            data[section] = {}
+        data = data[section]
+        if not isinstance(data, dict):
+            raise InputError(
+                f"--set {override}: '{section}' is a value, not a section; leave out what follows it"
+            )
+    try:
+        data[last] = parse_yaml(text)
+    except YamlProblem as error:
+        raise InputError(f"--set {key}={shortened(text)}: not a valid value ({error}); correct it") from error

@@ -1,0 +1,29 @@
+"""`base`: train the playground's base model from scratch."""
+
+from pathlib import Path
+from typing import ClassVar
+
+from calibsft.playground.settings import BaseSettings
+from calibsft.settings import Seed
+from calibsft.stages.stage import Facts, Stage
+
+
+class BaseStage(Stage):
+    """Train the playground's base model: small arithmetic, often wrong, about 0.92 sure whatever it answers."""
+
+    kind: ClassVar[str] = "base"
+    main: ClassVar[str] = "base"
+
+    base: BaseSettings = BaseSettings()
+    seed: Seed = 0
+
+    def work(self, folder: Path, label: str) -> Facts:
+        from calibsft.playground.base import train_base
+        from calibsft.progress import Progress
+
+        with Progress(label, self.base.steps, "steps") as progress:
+            train_base(self.base, self.seed, folder / "model", progress)
+        return {"device": "cpu", "lineage": []}
+
+    def lines(self, folder: Path) -> list[str]:
+        return [f"checkpoint: {folder / 'model'}"]

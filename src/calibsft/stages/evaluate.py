@@ -1,0 +1,73 @@
+"""`eval`: sample, verify and score a model on benchmarks."""
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from calibsft.artifacts import model_inputs
+from calibsft.estimators import choose_estimators
+from calibsft.evaluation.settings import EvalSettings
+from calibsft.questions import benchmark_inputs, evaluated_benchmark
+from calibsft.responses.formats import get_format
+from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
+from calibsft.settings import Device, Dtype, Seed
+from calibsft.stages.common import Model
+from calibsft.stages.lineage import lineage_of
+from calibsft.stages.stage import Facts, Stage
+from calibsft.verify.judge.settings import JudgeSettings
+
+
+class EvalStage(Stage):
+    """Sample, verify and score a model on benchmarks, or on questions of your own (`--questions own.jsonl`).
+
+    For example `calibsft eval --model M --benchmarks math-500,gsm8k --limit 20 --out eval`; everything is kept in --out, and
+    a killed run goes on where it was.
+    """
+
+    kind: ClassVar[str] = "eval"
+    main: ClassVar[str] = "eval"
+
+    model: Model
+    eval: EvalSettings = EvalSettings()
+    judge: JudgeSettings = JudgeSettings()
+    format: FormatName = DEFAULT_FORMAT
+    seed: Seed = 0
+    device: Device = "auto"
+    dtype: Dtype = "auto"
+
+    def check(self) -> None:
+        from calibsft.evaluation import require_benchmarks
+
+        require_benchmarks(self.eval)
+        choose_estimators(self.eval.estimators, get_format(self.format))
+        for name in self.eval.benchmarks:
+            evaluated_benchmark(name)
+
+    def inputs(self) -> dict[str, str]:
+        return {**model_inputs(self.model), **benchmark_inputs(self.eval.benchmarks, self.eval.data_dir)}
+
+    def work(self, folder: Path, label: str) -> Facts:
+        from calibsft.evaluation import evaluate_model
+
+        facts = evaluate_model(
+            self.model,
+            self.eval,
+            self.judge,
+            get_format(self.format),
+            self.seed,
+            folder,
+            self.device,
+            self.dtype,
+            label,
+        )
+        return {**lineage_of(self.model), **facts}
+
+    def results(self, folder: Path) -> dict[str, Any]:
+        from calibsft.evaluation import read_budgets, read_estimators, read_metrics
+
+        others = {"budgets": read_budgets(folder), "estimators": read_estimators(folder)}
+        return {**read_metrics(folder), **others}
+
+    def lines(self, folder: Path) -> list[str]:
+        from calibsft.report.terminal import evaluation_lines
+
+        return evaluation_lines(self.results(folder))

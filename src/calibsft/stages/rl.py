@@ -1,0 +1,105 @@
+"""`rl`: confidence-aware RL from a model and questions."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field
+
+from calibsft.artifacts import JUDGE_CACHE, file_hash, model_inputs, read_manifest
+from calibsft.errors import InputError
+from calibsft.evaluation.settings import EvalSettings
+from calibsft.questions import benchmark_inputs, evaluated_benchmark
+from calibsft.responses.formats import get_format
+from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
+from calibsft.rl.fitting import require_fitting, require_format
+from calibsft.rl.methods import METHODS, get_method
+from calibsft.rl.settings import RlSettings
+from calibsft.settings import Device, Mark, Seed
+from calibsft.stages.common import Model, Verdicts
+from calibsft.stages.lineage import trained
+from calibsft.stages.stage import Facts, Stage
+from calibsft.verify.judge.settings import JudgeSettings
+
+
+class RlStage(Stage):
+    """Train with a reward for right answers and honest confidence.
+
+    RLCR, CoCA and DCPO are the usual choices; start them from a model that CalibSFT has fine-tuned (`calibsft sft`), since
+    RL learns only from confidence values that the model already says. C3RL needs --format integer. ReDoubt trains
+    confidence alone and starts from a model that RLVR has trained. The defaults are the paper's. Several GPUs:
+    `accelerate launch -m calibsft rl …`.
+    """
+
+    kind: ClassVar[str] = "rl"
+    main: ClassVar[str] = "rl"
+    shared: ClassVar[bool] = True
+
+    model: Model
+    method: Annotated[str, Field(description=f"one of {', '.join(METHODS)}")]
+    data: Annotated[
+        Path,
+        Mark.CONTENT,
+        Field(
+            description="questions: a CSV, JSONL or Parquet file with question_id, question, gold (and kind, success_rate),"
+            " or the folder that `calibsft rollout` wrote"
+        ),
+    ]
+    verdicts: Verdicts = None
+    rl: RlSettings = RlSettings()
+    eval: EvalSettings = EvalSettings()
+    judge: JudgeSettings = JudgeSettings()
+    format: FormatName = DEFAULT_FORMAT
+    seed: Seed = 0
+    device: Device = "auto"
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], overrides: Sequence[str] = ()) -> Self:
+        stage = super().of(given, overrides)
+        if stage.eval.benchmarks and not stage.rl.eval_every:
+            raise InputError("benchmarks mean nothing without --eval-every; give both, as in --eval-every 20")
+        return stage
+
+    def check(self) -> None:
+        method = get_method(self.method)
+        require_format(method, get_format(self.format))
+        require_fitting(method, self.rl)
+        for name in self.eval.benchmarks:
+            evaluated_benchmark(name)
+        if self.rl.eval_every and not self.eval.benchmarks:
+            raise InputError("rl.eval_every needs benchmarks to evaluate on; name some with --benchmarks")
+
+    def inputs(self) -> dict[str, str]:
+        data = read_manifest(self.data)["content_hash"] if self.data.is_dir() else file_hash(self.data)
+        rates = {"verdicts": read_manifest(self.verdicts)["content_hash"]} if self.verdicts else {}
+        watched = benchmark_inputs(self.eval.benchmarks, self.eval.data_dir) if self.rl.eval_every else {}
+        return {"data": data, **rates, **watched, **model_inputs(self.model)}
+
+    def shaped_by(self) -> dict[str, Any]:
+        unused = {"eval": not self.rl.eval_every, "judge": not self.judge.model}
+        return {key: value for key, value in super().shaped_by().items() if not unused.get(key)}
+
+    def work(self, folder: Path, label: str) -> Facts:
+        from calibsft.rl.questions import read_questions
+        from calibsft.rl.train import train_policy
+        from calibsft.verify.judge import load_judge
+
+        questions, rates = read_questions(self.data, self.verdicts)
+        facts = train_policy(
+            self.model,
+            questions,
+            rates,
+            get_method(self.method),
+            self.rl,
+            get_format(self.format),
+            self.seed,
+            folder,
+            self.device,
+            self.eval,
+            label,
+            load_judge(self.judge, folder / JUDGE_CACHE, self.device),
+        )
+        return {"model": self.model, **trained(self.model, self.method, self.seed), **facts}
+
+    def lines(self, folder: Path) -> list[str]:
+        return [f"checkpoint: {folder / 'model'}"]

@@ -1,0 +1,54 @@
+"""`sft`: fine-tune on confidence targets."""
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from calibsft.artifacts import file_hash, model_inputs
+from calibsft.errors import InputError
+from calibsft.responses.formats import get_format
+from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
+from calibsft.settings import Device, Mark, Seed
+from calibsft.sft.settings import SftSettings
+from calibsft.stages.common import Model
+from calibsft.stages.lineage import CALIBSFT, trained
+from calibsft.stages.stage import Facts, Stage
+
+
+class SftStage(Stage):
+    """Fine-tune with CalibSFT's loss: confidence on all responses, reasoning and answer on correct ones only.
+
+    The defaults are the paper's (180 steps of 256 responses at 2e-6). Several GPUs: `accelerate launch -m calibsft sft …`.
+    """
+
+    kind: ClassVar[str] = "sft"
+    main: ClassVar[str] = "sft"
+    shared: ClassVar[bool] = True
+
+    model: Model
+    data: Annotated[Path, Mark.CONTENT, Field(description="sft.parquet from `calibsft build`, or its folder")]
+    sft: SftSettings = SftSettings()
+    format: FormatName = DEFAULT_FORMAT
+    seed: Seed = 0
+    device: Device = "auto"
+
+    @property
+    def table(self) -> Path:
+        return self.data / "sft.parquet" if self.data.is_dir() else self.data
+
+    def inputs(self) -> dict[str, str]:
+        if not self.table.is_file():
+            raise InputError(f"{self.table}: no such training set; make one with calibsft build")
+        return {"data": file_hash(self.table), **model_inputs(self.model)}
+
+    def work(self, folder: Path, label: str) -> Facts:
+        from calibsft.sft.fine_tune import fine_tune
+
+        facts = fine_tune(
+            self.model, self.table, self.sft, get_format(self.format), self.seed, folder, self.device, label
+        )
+        return {"model": self.model, **trained(self.model, CALIBSFT, self.seed), **facts}
+
+    def lines(self, folder: Path) -> list[str]:
+        return [f"checkpoint: {folder / 'model'}"]

@@ -1,0 +1,80 @@
+"""`verify`: parse and grade responses."""
+
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from calibsft.artifacts import JUDGE_CACHE, file_hash
+from calibsft.graded import VERIFIER
+from calibsft.progress import warn
+from calibsft.responses.formats import get_format
+from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
+from calibsft.settings import Device, Dtype, Mark
+from calibsft.stages.common import rollouts_hash
+from calibsft.stages.stage import Facts, Stage
+from calibsft.verify.judge.settings import JudgeSettings
+
+# Outside these bounds nearly all targets of CalibSFT lie at one end.
+TEACHING = (0.05, 0.95)
+
+
+class VerifyStage(Stage):
+    """Parse and grade responses: `calibsft verify responses.jsonl --out verdicts`.
+
+    Grading again never samples again: take another --out, also for the `rollouts` inside an evaluation.
+
+    Every response gets a grade: correct, incorrect, unparsed_answer, timeout, too_large or error count as scored;
+    unparsed_gold and unjudged leave it unscored. `calibsft ls graders` lists the kinds.
+    """
+
+    kind: ClassVar[str] = "verify"
+
+    responses: Annotated[
+        Path,
+        Mark.CONTENT,
+        Mark.POSITIONAL,
+        Field(
+            description="folder that `calibsft rollout` wrote, or a CSV, JSONL or Parquet file with question_id, response,"
+            " gold (and optionally kind, tolerance, question, answer, confidence, dataset, sample, finished)"
+        ),
+    ]
+    format: FormatName = DEFAULT_FORMAT
+    judge: JudgeSettings = JudgeSettings()
+    device: Device = "auto"
+    dtype: Dtype = "auto"
+
+    def inputs(self) -> dict[str, str]:
+        if self.responses.is_dir():
+            return {"rollout": rollouts_hash(self.responses)}
+        return {"responses": file_hash(self.responses)}
+
+    def shaped_by(self) -> dict[str, Any]:
+        return {
+            key: value for key, value in super().shaped_by().items() if key != "dtype" or self.judge.model
+        }
+
+    def work(self, folder: Path, label: str) -> Facts:
+        from calibsft.verify.judge import load_judge
+        from calibsft.verify.verdicts import verify_file, verify_folder
+
+        judge = load_judge(self.judge, folder / JUDGE_CACHE, self.device, self.dtype)
+        grade = verify_folder if self.responses.is_dir() else verify_file
+        graders = grade(self.responses, get_format(self.format), folder, label, judge)
+        accuracy = self.results(folder)["overall"]["correct"]
+        low, high = TEACHING
+        if accuracy is not None and not low <= accuracy <= high:
+            warn(
+                f"{label}: {accuracy:.1%} of the responses are right, so nearly all say the same about confidence"
+            )
+        return {VERIFIER: graders, "accuracy": accuracy}
+
+    def results(self, folder: Path) -> dict[str, Any]:
+        from calibsft.verify.verdicts import count_verdicts
+
+        return count_verdicts(folder)
+
+    def lines(self, folder: Path) -> list[str]:
+        from calibsft.report.terminal import verdict_lines
+
+        return verdict_lines(self.results(folder))
