@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from calibsft.errors import InputError, unknown_name
 from calibsft.evaluation.settings import EvalSettings
+from calibsft.judge.settings import JudgeSettings
 from calibsft.playground.settings import BaseSettings
 from calibsft.prior.settings import PriorSettings
 from calibsft.questions import PLAYGROUND, QuestionSettings
@@ -23,7 +24,6 @@ from calibsft.rollouts.settings import RolloutSettings
 from calibsft.settings import Seed, Settings, apply_override, merged, validated
 from calibsft.sft.settings import SftSettings
 from calibsft.targets.settings import TargetSettings
-from calibsft.verify.judge.settings import JudgeSettings
 from calibsft.yaml_text import YamlProblem, parse_yaml
 
 CALIBSFT = "calibsft"

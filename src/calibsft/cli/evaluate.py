@@ -27,7 +27,7 @@ from calibsft.cli.options import (
 
 if TYPE_CHECKING:
     from calibsft.evaluation.settings import EvalSettings
-    from calibsft.verify.judge.settings import JudgeSettings
+    from calibsft.judge.settings import JudgeSettings
 
 
 def evaluate(

@@ -15,7 +15,7 @@ from calibsft.progress import require_one_process
 from calibsft.text import printable
 
 if TYPE_CHECKING:
-    from calibsft.verify.judge.settings import JudgeSettings
+    from calibsft.judge.settings import JudgeSettings
 
 # What several processes of a launcher do together.
 SHARED_STAGES = ("sft", "rl")
@@ -170,8 +170,8 @@ def perform(
 
 def judge_settings(model: str | None, url: str | None) -> "JudgeSettings":
     """The judge that `--judge` and `--judge-url` name."""
+    from calibsft.judge.settings import JudgeSettings
     from calibsft.settings import validated
-    from calibsft.verify.judge.settings import JudgeSettings
 
     return validated(JudgeSettings, {"model": model, "url": url}, "judge")
 

@@ -101,7 +101,7 @@ def rl(
     def work(folder: Path) -> dict[str, Any]:
         from calibsft.rl.questions import read_questions
         from calibsft.rl.train import train_policy
-        from calibsft.verify.judge import load_judge
+        from calibsft.verify.judged import load_answer_judge
 
         questions, rates = read_questions(data, verdicts)
         return train_policy(
@@ -115,7 +115,7 @@ def rl(
             folder,
             device,
             evaluation,
-            judge=load_judge(asked, folder / JUDGE_CACHE, device),
+            judge=load_answer_judge(asked, folder / JUDGE_CACHE, device),
         )
 
     inputs = _inputs(model, data, verdicts)

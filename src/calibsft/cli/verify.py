@@ -50,7 +50,7 @@ def verify(
     from calibsft.artifacts import JUDGE_CACHE, file_hash
     from calibsft.report.terminal import verdict_lines
     from calibsft.responses.formats import get_format
-    from calibsft.verify.judge import load_judge
+    from calibsft.verify.judged import load_answer_judge
     from calibsft.verify.verdicts import count_verdicts, verify_file, verify_folder
 
     confidence_format, settings = get_format(format), judge_settings(judge, judge_url)
@@ -59,7 +59,7 @@ def verify(
 
     def work(folder: Path) -> dict[str, Any]:
         grade = verify_folder if of_run else verify_file
-        loaded = load_judge(settings, folder / JUDGE_CACHE, device, dtype)
+        loaded = load_answer_judge(settings, folder / JUDGE_CACHE, device, dtype)
         return {"verifier": grade(responses, confidence_format, folder, "verify", loaded)}
 
     shaped = {"format": format, "judge": settings.model_dump(mode="json")}

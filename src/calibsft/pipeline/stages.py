@@ -85,11 +85,11 @@ def training_questions(recipe: Recipe) -> list[Any]:
 
 
 def verify_rollouts(run: Run, chain: Chain, folder: Path) -> Facts:
-    from calibsft.verify.judge import load_judge
+    from calibsft.verify.judged import load_answer_judge
     from calibsft.verify.verdicts import verify_folder
 
     recipe = run.recipe
-    judge = load_judge(recipe.judge, folder / JUDGE_CACHE, recipe.device, recipe.dtype)
+    judge = load_answer_judge(recipe.judge, folder / JUDGE_CACHE, recipe.device, recipe.dtype)
     rollouts = run.root / chain.stage("rollout")
     graders = verify_folder(rollouts, run.format(chain), folder, folder.name, judge)
     accuracy = pl.scan_parquet(folder / "part-*.parquet").select(pl.col("correct").mean()).collect().item()
@@ -141,7 +141,7 @@ def run_rl(run: Run, chain: Chain, folder: Path) -> Facts:
     from calibsft.rl.methods import get_method
     from calibsft.rl.questions import read_questions
     from calibsft.rl.train import train_policy
-    from calibsft.verify.judge import load_judge
+    from calibsft.verify.judged import load_answer_judge
 
     recipe, base = run.recipe, chain.base.sampled
     questions, rates = read_questions(run.root / base.stage("rollout"), run.root / base.stage("verify"))
@@ -157,7 +157,7 @@ def run_rl(run: Run, chain: Chain, folder: Path) -> Facts:
         recipe.device,
         recipe.eval,
         folder.name,
-        load_judge(recipe.judge, folder / JUDGE_CACHE, recipe.device, recipe.dtype),
+        load_answer_judge(recipe.judge, folder / JUDGE_CACHE, recipe.device, recipe.dtype),
     )
     start = {"start": chain.parent.label, "calibrated": CALIBSFT in chain.steps}
     return {**facts, **_identity(run, chain), **start}

@@ -25,7 +25,7 @@ from calibsft.success_rates import ending_column
 from calibsft.tables import KEYS, row_of, shown
 from calibsft.verify.files import STATED, read_responses
 from calibsft.verify.grader import GradeItem
-from calibsft.verify.judge import Judge
+from calibsft.verify.judged import AnswerJudge
 from calibsft.verify.verifier import Verifier, grade_item
 
 PART_ROWS = 10_000
@@ -54,14 +54,14 @@ class Part:
 
 
 def verify_folder(
-    rollouts: Path, confidence_format: Format, folder: Path, label: str, judge: Judge | None = None
+    rollouts: Path, confidence_format: Format, folder: Path, label: str, judge: AnswerJudge | None = None
 ) -> list[str]:
     """Write a verdict shard for every rollout shard; returns the names of the graders."""
     return _verify_parts(_rollout_parts(rollouts), confidence_format, folder, label, judge)
 
 
 def verify_file(
-    path: Path, confidence_format: Format, folder: Path, label: str, judge: Judge | None = None
+    path: Path, confidence_format: Format, folder: Path, label: str, judge: AnswerJudge | None = None
 ) -> list[str]:
     """Write verdict shards for the responses of a user's file; returns the names of the graders."""
     frame = read_responses(path)
@@ -102,7 +102,7 @@ def _with_golds(shard: Path) -> pl.DataFrame:
 
 
 def _verify_parts(
-    parts: Sequence[Part], confidence_format: Format, folder: Path, label: str, judge: Judge | None
+    parts: Sequence[Part], confidence_format: Format, folder: Path, label: str, judge: AnswerJudge | None
 ) -> list[str]:
     total = sum(part.rows for part in parts)
     with Verifier(judge) as verifier:
