@@ -81,13 +81,14 @@ def _rollout_parts(rollouts: Path) -> list[Part]:
         )
     return [
         Part(
-            shard.name, pl.scan_parquet(shard).select(pl.len()).collect().item(), partial(_with_golds, shard)
+            shard.name, pl.scan_parquet(shard).select(pl.len()).collect().item(), partial(rollout_rows, shard)
         )
         for shard in found
     ]
 
 
-def _with_golds(shard: Path) -> pl.DataFrame:
+def rollout_rows(shard: Path) -> pl.DataFrame:
+    """The responses of a shard of rollouts, with their questions and how they ended."""
     questions = pl.read_parquet(shard.parent / QUESTIONS)
     keys = ("dataset", "question_id")
     asked = pl.read_parquet(shard).join(questions, on=keys, how="left", maintain_order="left")
