@@ -69,7 +69,7 @@ def test_one_token_at_temperature_zero_without_thinking_is_asked_for(server: Ser
 
 
 def test_the_prompt_holds_question_references_and_prediction(server: Server) -> None:
-    judge_at(server).grade_all([item("Lyon", ("Paris", "paris.", "Lutetia"), "Which city\nis it?")])
+    judge_at(server).grade_all([item("Lyon", ("Paris", "paris.", "\u200b", "Lutetia"), "Which city\nis it?")])
     (prompt,) = server.prompts
     assert "<question>Which city is it?</question>" in prompt
     assert "<references>\n- Paris\n- Lutetia\n</references>" in prompt

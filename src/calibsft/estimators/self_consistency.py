@@ -18,6 +18,7 @@ from calibsft.progress import Progress
 from calibsft.responses.formats import Format
 from calibsft.tables import KEYS, QUESTION_KEYS
 from calibsft.verify.equal_answers import Group, Poll, group_answers, poll
+from calibsft.verify.verifier import Verifier
 
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "split": pl.String,
@@ -43,8 +44,9 @@ def estimate(evaluated: Evaluated, rows: pl.DataFrame) -> pl.DataFrame:
     parts = groupby(asked.sort(KEYS).iter_rows(named=True), key=itemgetter(*QUESTION_KEYS))
     voters = [list(samples) for _, samples in parts]
     polls = [_poll(samples) for samples in voters]
-    with Progress(f"{evaluated.label}, self-consistency", len(polls), "questions") as progress:
-        group_answers(polls, progress.advance)
+    label = f"{evaluated.label}, self-consistency"
+    with Progress(label, len(polls), "questions") as progress, Verifier() as verifier:
+        group_answers(polls, verifier, progress.advance)
     winners = [_row(samples, poll, evaluated.format) for samples, poll in zip(voters, polls, strict=True)]
     return pl.DataFrame(winners, schema=SCHEMA)
 

@@ -18,7 +18,7 @@ def measure(rows: pl.DataFrame, context: Context) -> pl.Series:
     # By sample: where comparisons are not transitive, which answer comes first matters.
     ordered = rows.with_row_index("row").sort(KEYS).partition_by(QUESTION_KEYS, maintain_order=True)
     polls = [_poll(samples) for samples in ordered]
-    group_answers(polls)
+    group_answers(polls, context.verifier)
     shares: dict[int, Fraction] = {}
     for samples, grouped in zip(ordered, polls, strict=True):
         for group in grouped.groups:

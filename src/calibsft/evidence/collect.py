@@ -21,6 +21,7 @@ from calibsft.judge.settings import JudgeSettings
 from calibsft.progress import Progress, warn
 from calibsft.tables import KEYS
 from calibsft.verify.verdicts import rollout_rows
+from calibsft.verify.verifier import Verifier
 
 # Under this key a shard's file says what measured each of its columns.
 SOURCES = "calibsft-evidence"
@@ -72,8 +73,8 @@ def collect_evidence(
     known = {shard: _known(folder / shard.name, shard, sources) for shard in plan}
     total = sum(len(found) for found in known.values()) * len(sources)
     done = sum(len(found) * (found.width - len(KEYS)) for found in known.values())
-    with Progress(label, total, "values", done) as progress:
-        context = Context(settings, judge, folder / JUDGE_CACHE, device, dtype, progress)
+    with Progress(label, total, "values", done) as progress, Verifier() as verifier:
+        context = Context(settings, judge, folder / JUDGE_CACHE, device, dtype, verifier, progress)
         for shard, found in known.items():
             _complete(folder / shard.name, shard, verdicts, found, sources, context)
     return _facts(folder, sources)

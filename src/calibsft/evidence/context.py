@@ -1,4 +1,4 @@
-"""What measures of evidence work with: settings, an embedder and a judge, loaded when first used."""
+"""What measures of evidence work with: settings, a verifier, and an embedder and a judge, loaded when first used."""
 
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from calibsft.evidence.embedder import Embedder
     from calibsft.evidence.settings import EvidenceSettings
     from calibsft.judge.settings import JudgeSettings
+    from calibsft.verify.verifier import Verifier
 
 
 class Context:
@@ -25,6 +26,8 @@ class Context:
         The file of the judge's replies.
     device, dtype
         Where and how models are loaded; "auto" is the first GPU, else the CPU.
+    verifier
+        Compares answers.
     progress
         Counts values.
     """
@@ -36,9 +39,10 @@ class Context:
         cache: Path,
         device: str,
         dtype: str,
+        verifier: "Verifier",
         progress: Progress,
     ) -> None:
-        self.settings = settings
+        self.settings, self.verifier = settings, verifier
         self._judge, self._cache, self._device, self._dtype = judge, cache, device, dtype
         self._judges: dict[str, Judge[Any]] = {}
         self._progress, self._before = progress, progress.done

@@ -81,18 +81,19 @@ def poll(kind: str, tolerance: str, answers: Iterable[tuple[str | None, str]]) -
     return Poll(kind, tolerance, list(seen.values()))
 
 
-def group_answers(polls: Sequence[Poll], on_grouped: Callable[[int], None] | None = None) -> None:
+def group_answers(
+    polls: Sequence[Poll], verifier: Verifier, on_grouped: Callable[[int], None] | None = None
+) -> None:
     """Group all answers, in rounds over all questions: in each, every question settles its next group.
 
     `on_grouped` is told how many more questions are done.
     """
     report = on_grouped or (lambda count: None)
     report(sum(not poll.waiting for poll in polls))
-    with Verifier() as verifier:
-        while still := [poll for poll in polls if poll.waiting]:
-            for poll in still:
-                poll.next_group()
-            grades = iter(verifier.grade_all([item for poll in still for item in poll.comparisons()]))
-            for poll in still:
-                poll.settle(grades)
-            report(sum(not poll.waiting for poll in still))
+    while still := [poll for poll in polls if poll.waiting]:
+        for poll in still:
+            poll.next_group()
+        grades = iter(verifier.grade_all([item for poll in still for item in poll.comparisons()]))
+        for poll in still:
+            poll.settle(grades)
+        report(sum(not poll.waiting for poll in still))
