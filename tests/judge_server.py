@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from calibsft.judge import Judge, JudgeModel
+from calibsft.judge.endpoint import EndpointJudge
+from calibsft.judge.yes_no import YES_NO
 from calibsft.verify.grader import GradeItem
-from calibsft.verify.judge import Judge
-from calibsft.verify.judge.endpoint import EndpointJudge
+from calibsft.verify.judged import AnswerJudge
 
 KEY = "sk-very-secret-0123456789"
 
@@ -93,8 +95,16 @@ def refused(message: str, code: str | None = None) -> dict[str, Any]:
     return {"error": {"message": message, "type": "invalid_request_error", "code": code}}
 
 
-def judge_at(server: Server, cache: Path | None = None, **options: Any) -> Judge:
-    return Judge(EndpointJudge(server.url, "m", **{"retries": 0, "timeout": 10.0, **options}), cache)
+def answer_judge(model: JudgeModel, cache: Path | None = None) -> AnswerJudge:
+    return AnswerJudge(Judge(model, YES_NO, cache))
+
+
+def model_at(server: Server, **options: Any) -> EndpointJudge:
+    return EndpointJudge(server.url, "m", **{"retries": 0, "timeout": 10.0, **options})
+
+
+def judge_at(server: Server, cache: Path | None = None, **options: Any) -> AnswerJudge:
+    return answer_judge(model_at(server, **options), cache)
 
 
 def says_yes_to_even_numbers(body: dict[str, Any]) -> tuple[int, Any]:

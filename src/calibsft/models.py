@@ -5,7 +5,13 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 from transformers.utils import logging
 
 from calibsft.errors import InputError, unknown_name
@@ -83,11 +89,27 @@ def require_end_token(tokenizer: PreTrainedTokenizerBase, model: str) -> None:
 
 def load_model(model: str, device: str = "auto", dtype: str = "auto") -> PreTrainedModel:
     """The causal language model of a checkpoint folder or Hub id."""
+    return _load(AutoModelForCausalLM, model, device, dtype)
+
+
+def load_encoder(
+    model: str, device: str = "auto", dtype: str = "auto"
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """The model of a checkpoint folder or Hub id without its head, and its tokenizer."""
+    loaded = _load(AutoModel, model, device, dtype)
+    try:
+        return loaded, AutoTokenizer.from_pretrained(model)
+    except (OSError, ValueError) as error:
+        raise _cannot_load(model, error) from error
+
+
+def _load(
+    kind: type[AutoModel] | type[AutoModelForCausalLM], model: str, device: str, dtype: str
+) -> PreTrainedModel:
     _prepare(model)
     where = pick_device(device)
-    kind = pick_dtype(dtype, where)
     try:
-        loaded = AutoModelForCausalLM.from_pretrained(model, dtype=kind)
+        loaded = kind.from_pretrained(model, dtype=pick_dtype(dtype, where))
     except (OSError, ValueError, SafetensorError) as error:
         raise _cannot_load(model, error) from error
     return loaded.to(where)

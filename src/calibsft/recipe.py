@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 
 from calibsft.errors import InputError, unknown_name
 from calibsft.evaluation.settings import EvalSettings
+from calibsft.judge.settings import JudgeSettings
 from calibsft.playground.settings import PLAYGROUND, BaseSettings
 from calibsft.prior.settings import PriorSettings
 from calibsft.questions import QuestionSettings
@@ -25,7 +26,6 @@ from calibsft.settings import Device, Dtype, Seed, Settings, apply_override, mer
 from calibsft.sft.settings import SftSettings
 from calibsft.stages.lineage import CALIBSFT
 from calibsft.targets.settings import TargetSettings
-from calibsft.verify.judge.settings import JudgeSettings
 from calibsft.yaml_text import YamlProblem, parse_yaml
 
 # Bytes; with the seed's digits it stays below what a file system takes.

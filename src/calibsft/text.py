@@ -1,9 +1,12 @@
 """Foreign text made safe to show and to compare: a terminal or a page must never obey what a model or a file says."""
 
+import re
 import unicodedata
 
 SHOWN_CHARACTERS = 200
 _INVISIBLE = ("Cc", "Cf", "Cs")
+# Of these a text can hold a hidden message, in characters that have a category of visible ones.
+_VARIATION_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -21,3 +24,8 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c for c in text if c.isspace() or unicodedata.category(c) not in _INVISIBLE)
+
+
+def visible_line(text: str) -> str:
+    """`text` on one line, without control, bidirectional, zero-width and other invisible characters."""
+    return " ".join(_VARIATION_SELECTORS.sub("", visible(text)).split())

@@ -10,10 +10,11 @@ import pytest
 
 from calibsft.artifacts import QUESTIONS, write_parquet
 from calibsft.estimators.estimator import Evaluated
-from calibsft.estimators.self_consistency import COMPARABLE, Group, Poll, estimate
+from calibsft.estimators.self_consistency import estimate
 from calibsft.responses.formats import get_format
 from calibsft.rollouts.collect import questions_frame
 from calibsft.schema import Grade, Question
+from calibsft.verify.equal_answers import COMPARABLE, Group, Poll
 from calibsft.verify.verdicts import verdicts_frame, verify
 from calibsft.verify.verifier import Verifier
 
@@ -179,11 +180,9 @@ def test_hostile_answers_stand_alone_and_cost_the_others_nothing(tmp_path: Path)
 
 
 def test_what_could_not_be_compared_with_the_gold_is_not_compared_again() -> None:
-    groups = [
-        Group(text, False, comparable, [Fraction(0)]) for text, comparable in (("a", True), ("b", False))
-    ]
+    groups = [Group(text, comparable, [0]) for text, comparable in (("a", True), ("b", False))]
     for first, second in permutations(groups):
-        poll = Poll({"kind": "math", "tolerance": ""}, 2, [first, second])
+        poll = Poll("math", "", [first, second])
         poll.next_group()
         assert poll.comparisons() == []
         poll.settle(iter([]))
@@ -192,8 +191,8 @@ def test_what_could_not_be_compared_with_the_gold_is_not_compared_again() -> Non
 
 
 def test_an_answer_joins_the_first_group_that_it_equals_and_no_pair_is_compared_twice() -> None:
-    groups = [Group(text, False, True, [Fraction(0)]) for text in "abc"]
-    poll = Poll({"kind": "math", "tolerance": "0.1"}, 3, list(groups))
+    groups = [Group(text, True, [position]) for position, text in enumerate("abc")]
+    poll = Poll("math", "0.1", list(groups))
     poll.next_group()
     first = poll.comparisons()
     assert [(item.gold, item.answer, item.tolerance) for item in first] == [
@@ -202,4 +201,4 @@ def test_an_answer_joins_the_first_group_that_it_equals_and_no_pair_is_compared_
     ]
     poll.settle(iter([Grade.INCORRECT, Grade.CORRECT]))
     poll.next_group()
-    assert poll.comparisons() == [] and [len(group.confidences) for group in poll.groups] == [2, 1]
+    assert poll.comparisons() == [] and [group.members for group in poll.groups] == [[0, 2], [1]]

@@ -10,7 +10,7 @@ import pytest
 
 from calibsft import verify
 from calibsft.graded import older_grader
-from calibsft.verify.judge.prompt import VERSION as JUDGE_VERSION
+from calibsft.verify.judged import VERSION as JUDGE_VERSION
 from calibsft.verify.verifier import Verifier
 from conftest import Command
 

@@ -12,11 +12,19 @@ from typing import Any
 import pytest
 
 from calibsft.errors import InputError
+from calibsft.judge.cache import VerdictCache
+from calibsft.judge.endpoint import EndpointJudge
 from calibsft.schema import Grade
-from calibsft.verify.judge import Judge
-from calibsft.verify.judge.cache import VerdictCache
-from calibsft.verify.judge.endpoint import EndpointJudge
-from judge_server import KEY, Server, completion, item, judge_at, refused, says_yes_to_even_numbers
+from judge_server import (
+    KEY,
+    Server,
+    answer_judge,
+    completion,
+    item,
+    judge_at,
+    refused,
+    says_yes_to_even_numbers,
+)
 
 CORRECT, INCORRECT, UNJUDGED = Grade.CORRECT, Grade.INCORRECT, Grade.UNJUDGED
 
@@ -61,7 +69,7 @@ def test_one_token_at_temperature_zero_without_thinking_is_asked_for(server: Ser
 
 
 def test_the_prompt_holds_question_references_and_prediction(server: Server) -> None:
-    judge_at(server).grade_all([item("Lyon", ("Paris", "paris.", "Lutetia"), "Which city\nis it?")])
+    judge_at(server).grade_all([item("Lyon", ("Paris", "paris.", "\u200b", "Lutetia"), "Which city\nis it?")])
     (prompt,) = server.prompts
     assert "<question>Which city is it?</question>" in prompt
     assert "<references>\n- Paris\n- Lutetia\n</references>" in prompt
@@ -105,7 +113,7 @@ def test_another_model_question_or_alias_is_another_question_to_the_judge(
     cache = tmp_path / "verdicts.jsonl"
     for asked in (item("Lyon"), item("Lyon", question="Else?"), item("Lyon", "Rome"), item("Nice")):
         judge_at(server, cache).grade_all([asked])
-    Judge(EndpointJudge(server.url, "other"), cache).grade_all([item("Lyon")])
+    answer_judge(EndpointJudge(server.url, "other"), cache).grade_all([item("Lyon")])
     assert len(server.bodies) == 5
 
 
@@ -141,10 +149,11 @@ def test_after_a_kill_only_the_rest_is_asked(server: Server, tmp_path: Path) -> 
     program = (
         "from pathlib import Path\n"
         "from calibsft.verify.grader import GradeItem\n"
-        "from calibsft.verify.judge.judge import Judge\n"
-        "from calibsft.verify.judge.endpoint import EndpointJudge\n"
-        f"judge = Judge(EndpointJudge({server.url!r}, 'm', concurrency=1), Path({str(cache)!r}))\n"
-        "judge.grade_all([GradeItem('judge', 'Paris', f'city {n}', question='Capital of France?') for n in range(20)])\n"
+        "from calibsft.judge import Judge, RUBRICS\n"
+        "from calibsft.verify.judged import AnswerJudge\n"
+        "from calibsft.judge.endpoint import EndpointJudge\n"
+        f"model, cache = EndpointJudge({server.url!r}, 'm', concurrency=1), Path({str(cache)!r})\n"
+        "AnswerJudge(Judge(model, RUBRICS['yes-no'], cache)).grade_all([GradeItem('judge', 'Paris', f'city {n}', question='Capital of France?') for n in range(20)])\n"
     )
     child = subprocess.Popen([sys.executable, "-c", program])
     assert enough.wait(60)
@@ -253,7 +262,7 @@ def test_silence_and_a_dead_address_are_explained(server: Server) -> None:
     release.set()
     dead = EndpointJudge("http://127.0.0.1:9/v1", "m", retries=0)
     with pytest.raises(InputError, match=r"http://127.0.0.1:9/v1 cannot be reached; start its server"):
-        Judge(dead).grade_all([item("Lyon")])
+        answer_judge(dead).grade_all([item("Lyon")])
 
 
 def test_a_busy_server_is_asked_again(server: Server) -> None:
@@ -297,7 +306,7 @@ def test_a_key_with_strange_characters_is_refused_without_showing_it(
 def test_two_processes_can_write_one_file(tmp_path: Path) -> None:
     path = tmp_path / "verdicts.jsonl"
     program = (
-        "import sys; from pathlib import Path; from calibsft.verify.judge.cache import VerdictCache\n"
+        "import sys; from pathlib import Path; from calibsft.judge.cache import VerdictCache\n"
         f"cache = VerdictCache(Path({str(path)!r}))\n"
         "for n in range(2000): cache.add(f'{sys.argv[1]}{n}', 'yes' * 30)\n"
     )

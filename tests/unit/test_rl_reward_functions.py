@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from calibsft.errors import InputError
+from calibsft.judge.settings import JudgeSettings
 from calibsft.responses import render
 from calibsft.rl import segment_advantages
 from calibsft.rl.reward_functions import trl_reward
-from calibsft.verify.judge.settings import JudgeSettings
 from judge_server import Server
 
 RIGHT, WRONG = render("6*7", "42", "0.90"), render("6*7", "41", "0.70")

@@ -12,6 +12,7 @@ import pytest
 from test_spans import Build, byte_level, each_tokenizer, encode, playground
 from transformers import PreTrainedTokenizerFast
 
+from calibsft.judge.rubric import Prompt
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.spans import TokenOffsets, decode
 from calibsft.rl.advantages import advantages_of
@@ -26,9 +27,8 @@ from calibsft.rl.token_sets import confidence_tokens
 from calibsft.rollouts.engine import Completion
 from calibsft.verify import VerifierPool
 from calibsft.verify.grader import GradeItem
-from calibsft.verify.judge import Judge
-from calibsft.verify.judge.prompt import Prompt
 from calibsft.verify.verifier import Verifier, grade_item
+from judge_server import answer_judge
 
 THINK, ANSWER, CONFIDENCE = "<think>57*7</think>", "<answer>399</answer>", "<confidence>0.73</confidence>"
 WHOLE = THINK + ANSWER + CONFIDENCE
@@ -198,7 +198,9 @@ class EvenNumbers:
     def __init__(self) -> None:
         self.prompts: list[Prompt] = []
 
-    def ask(self, prompts: Sequence[Prompt], on_reply: Callable[[int, str | None], None]) -> None:
+    def ask(
+        self, prompts: Sequence[Prompt], tokens: int, on_reply: Callable[[int, str | None], None]
+    ) -> None:
         self.prompts += prompts
         for i, prompt in enumerate(prompts):
             number = int(prompt.user.split("<prediction>")[1].split("<")[0])
@@ -214,7 +216,7 @@ def test_a_judge_grades_what_is_rewarded_and_is_told_the_question() -> None:
     ]
     row = [completion(answer("398")), completion(answer("399"))]
     unjudged = [completion(answer("398")), completion(answer("13"))]
-    with Verifier(Judge(model)) as verifier:
+    with Verifier(answer_judge(model)) as verifier:
         found = scorer(verifier).score(asked, [row, row, unjudged])
     assert [group.group.correct_G.tolist() for group in found] == [[True, False], [True, False]]
     assert sum("Which city?" in prompt.user for prompt in model.prompts) == 2
@@ -224,7 +226,7 @@ def test_a_group_with_a_response_that_is_not_judged_is_left_out_and_said(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     row = [completion(answer("398")), completion(answer("13"))]
-    with Verifier(Judge(EvenNumbers())) as verifier:
+    with Verifier(answer_judge(EvenNumbers())) as verifier:
         assert scorer(verifier).score([question("a city", "judge")], [row]) == []
     assert "the judge gave no verdict on a response to question '57*7'" in capsys.readouterr().err
 

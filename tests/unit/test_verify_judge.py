@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from calibsft.errors import InputError
+from calibsft.judge.settings import JudgeSettings
 from calibsft.recipe import load_recipe
 from calibsft.schema import Grade
 from calibsft.settings import validated
-from calibsft.verify.judge import JUDGE, load_judge
-from calibsft.verify.judge.alias import normalise, visible
-from calibsft.verify.judge.prompt import read_reply
-from calibsft.verify.judge.settings import JudgeSettings
-from judge_server import Server, item
+from calibsft.text import visible_line
+from calibsft.verify.alias import JUDGE, normalise
+from calibsft.verify.judged import load_answer_judge
+from judge_server import Server, item, judge_at
 
 CORRECT, INCORRECT, UNJUDGED = Grade.CORRECT, Grade.INCORRECT, Grade.UNJUDGED
 
@@ -75,7 +75,7 @@ def test_normalisation_is_triviaqa_s_own_on_its_own_aliases() -> None:
     marks = re.compile(f"[{re.escape(string.punctuation)}‘’´]")
     for aliases in rows:
         for alias in aliases:
-            spaced = marks.sub(" ", visible(alias).lower())
+            spaced = marks.sub(" ", visible_line(alias).lower())
             assert normalise(alias) == " ".join(re.sub(r"\b(a|an|the)\b", " ", spaced).split())
         assert JUDGE.grade(item(aliases[-1], tuple(aliases))) is CORRECT
 
@@ -85,8 +85,9 @@ def test_the_grader_runs_in_process() -> None:
 
 
 @pytest.mark.parametrize("reply", ["Yes", " yes.", "**YES**", "yes\n", "Yes!"])
-def test_yes_in_any_dress_is_correct(reply: str) -> None:
-    assert read_reply(reply) is CORRECT
+def test_yes_in_any_dress_is_correct(server: Server, reply: str) -> None:
+    server.answer = lambda body: (200, reply)
+    assert judge_at(server).grade_all([item("Lyon")]) == [CORRECT]
 
 
 @pytest.mark.parametrize(
@@ -97,19 +98,22 @@ def test_yes_in_any_dress_is_correct(reply: str) -> None:
         *((text, UNJUDGED) for text in ("", None, "yes or no", "Not", "<think>", "yesno", "1", "maybe")),
     ],
 )
-def test_only_a_bare_no_is_incorrect_and_all_else_unjudged(reply: str | None, grade: Grade) -> None:
-    assert read_reply(reply) is grade
+def test_only_a_bare_no_is_incorrect_and_all_else_unjudged(
+    server: Server, reply: str | None, grade: Grade
+) -> None:
+    server.answer = lambda body: (200, reply)
+    assert judge_at(server).grade_all([item("Lyon")]) == [grade]
 
 
 # Settings
 
 
 def test_without_a_model_there_is_no_judge() -> None:
-    assert load_judge(load_recipe("tiny").judge, None, "cpu", "auto") is None
+    assert load_answer_judge(load_recipe("tiny").judge, None, "cpu", "auto") is None
 
 
 def test_settings_lead_to_the_endpoint(server: Server) -> None:
-    judge = load_judge(JudgeSettings(model="m", url=server.url, concurrency=2, timeout=5), None)
+    judge = load_answer_judge(JudgeSettings(model="m", url=server.url, concurrency=2, timeout=5), None)
     assert judge is not None and judge.grade_all([item("Lyon")]) == [CORRECT]
     assert len(server.bodies) == 1
 
@@ -141,7 +145,7 @@ def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any], messag
 
 def test_judging_needs_neither_torch_nor_the_client_until_asked() -> None:
     program = (
-        "import sys, calibsft.verify.judge, calibsft.verify.judge.local, calibsft.verify.judge.endpoint\n"
+        "import sys, calibsft.judge, calibsft.judge.local, calibsft.judge.endpoint, calibsft.verify.judged\n"
         "print(*{m.split('.')[0] for m in sys.modules} & {'torch', 'transformers', 'openai', 'httpx2', 'pydantic'})"
     )
     environment = {**os.environ, "PYTHONWARNINGS": "ignore"}

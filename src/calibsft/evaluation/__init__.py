@@ -18,14 +18,14 @@ from calibsft.cards import add_calibration
 from calibsft.errors import InputError
 from calibsft.estimators import Estimator, Evaluated, choose_estimators
 from calibsft.evaluation.settings import EvalSettings
+from calibsft.judge.settings import JudgeSettings
 from calibsft.metrics import score_table
 from calibsft.questions import evaluated_benchmark
 from calibsft.responses.formats import Format
 from calibsft.schema import Question
 from calibsft.tables import KEYS
 from calibsft.tables import ROWS as ROWS
-from calibsft.verify.judge import Judge, load_judge
-from calibsft.verify.judge.settings import JudgeSettings
+from calibsft.verify.judged import AnswerJudge, load_answer_judge
 from calibsft.verify.verdicts import verify_folder
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def evaluate_model(
     evaluated = _evaluated(collector, settings, model_name, folder, label)
     for estimator in estimators:
         estimator.check(evaluated)
-    loaded = load_judge(judge, folder / JUDGE_CACHE, device, dtype)
+    loaded = load_answer_judge(judge, folder / JUDGE_CACHE, device, dtype)
     facts = evaluate_with(collector, settings, folder, label, benchmarks, loaded)
     if len(estimators) > 1:
         _compare_estimators(estimators, evaluated)
@@ -115,7 +115,7 @@ def evaluate_with(
     folder: Path,
     label: str,
     benchmarks: Benchmarks,
-    judge: Judge | None = None,
+    judge: AnswerJudge | None = None,
 ) -> dict[str, Any]:
     """The same with a model and benchmarks that are loaded already, and for stated confidences alone."""
     rollouts = folder / "rollouts"
@@ -134,7 +134,7 @@ def evaluate_with(
 
 
 def _verify_and_score(
-    collector: "Collector", benchmarks: Benchmarks, folder: Path, label: str, judge: Judge | None
+    collector: "Collector", benchmarks: Benchmarks, folder: Path, label: str, judge: AnswerJudge | None
 ) -> list[str]:
     """Verdicts, rows and metrics for the rollouts in `folder`; returns the names of the graders."""
     rollouts, verdicts = folder / "rollouts", folder / "verdicts"
@@ -151,7 +151,7 @@ def _evaluate_budgets(
     benchmarks: Benchmarks,
     folder: Path,
     label: str,
-    judge: Judge | None,
+    judge: AnswerJudge | None,
 ) -> None:
     from calibsft.rollouts.budgets import cut_rollouts
 

@@ -18,7 +18,7 @@ from calibsft.progress import FIRST_PROCESS
 from calibsft.responses.formats import Format
 from calibsft.rl.settings import RlSettings
 from calibsft.rollouts.load import make_collector
-from calibsft.verify.judge import Judge
+from calibsft.verify.judged import AnswerJudge
 
 if TYPE_CHECKING:
     from calibsft.rl.trainer import RlTrainer
@@ -38,7 +38,7 @@ class HeldOutEvaluation(TrainerCallback):  # type: ignore[misc]
         seed: int,
         folder: Path,
         label: str,
-        judge: Judge | None = None,
+        judge: AnswerJudge | None = None,
     ) -> None:
         assert settings.eval_every is not None
         self._trainer, self._settings, self._folder, self._label = trainer, settings, folder, label

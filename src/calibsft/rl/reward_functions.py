@@ -12,15 +12,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from calibsft.errors import InputError
+from calibsft.judge.settings import JudgeSettings
 from calibsft.responses.formats import get_format
 from calibsft.responses.parse import Parsed, parse
 from calibsft.rl.method import Group, Method
 from calibsft.rl.methods import get_method
 from calibsft.schema import Grade
 from calibsft.verify import GradeItem
+from calibsft.verify.alias import JUDGE
 from calibsft.verify.files import DEFAULT_KIND
-from calibsft.verify.judge import JUDGE, load_judge
-from calibsft.verify.judge.settings import JudgeSettings
+from calibsft.verify.judged import load_answer_judge
 from calibsft.verify.verifier import Verifier, grade_item
 
 Completion: TypeAlias = str | list[dict[str, Any]]
@@ -55,7 +56,7 @@ def trl_reward(
         At once for a method or format that does not fit; when called, for a missing column or a bad value in one.
     """
     chosen, written = _scalar_method(method, confidence_format), get_format(confidence_format)
-    asked = load_judge(judge, cache=None) if judge else None
+    asked = load_answer_judge(judge, cache=None) if judge else None
     verifier = Verifier(asked)  # starts its processes with the first answer that needs one, and keeps them
 
     def reward(

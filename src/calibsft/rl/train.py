@@ -42,7 +42,7 @@ from calibsft.training.adapters import with_adapters
 from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint
 from calibsft.training.final import require_savable, save_model
 from calibsft.training.journal import Journal
-from calibsft.verify.judge import Judge
+from calibsft.verify.judged import AnswerJudge
 from calibsft.verify.pool import VerifierPool, available_processors
 from calibsft.verify.verifier import Verifier
 
@@ -62,7 +62,7 @@ def train_policy(
     device: str = "auto",
     evaluation: EvalSettings | None = None,
     label: str = "rl",
-    judge: Judge | None = None,
+    judge: AnswerJudge | None = None,
 ) -> dict[str, Any]:
     """Train `model_name` with `method` and leave the checkpoint in `folder/model`.
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from calibsft.artifacts import model_inputs
 from calibsft.estimators import choose_estimators
 from calibsft.evaluation.settings import EvalSettings
+from calibsft.judge.settings import JudgeSettings
 from calibsft.questions import benchmark_inputs, evaluated_benchmark
 from calibsft.responses.formats import get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
@@ -13,7 +14,6 @@ from calibsft.settings import Device, Dtype, Seed
 from calibsft.stages.common import Model
 from calibsft.stages.lineage import lineage_of
 from calibsft.stages.stage import Facts, Stage
-from calibsft.verify.judge.settings import JudgeSettings
 
 
 class EvalStage(Stage):

@@ -9,6 +9,7 @@ from pydantic import Field
 from calibsft.artifacts import JUDGE_CACHE, file_hash, model_inputs, read_manifest
 from calibsft.errors import InputError
 from calibsft.evaluation.settings import EvalSettings
+from calibsft.judge.settings import JudgeSettings
 from calibsft.questions import benchmark_inputs, evaluated_benchmark
 from calibsft.responses.formats import get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
@@ -19,7 +20,6 @@ from calibsft.settings import Device, Mark, Seed
 from calibsft.stages.common import Model, Verdicts
 from calibsft.stages.lineage import trained
 from calibsft.stages.stage import Facts, Stage
-from calibsft.verify.judge.settings import JudgeSettings
 
 
 class RlStage(Stage):
@@ -82,7 +82,7 @@ class RlStage(Stage):
     def work(self, folder: Path, label: str) -> Facts:
         from calibsft.rl.questions import read_questions
         from calibsft.rl.train import train_policy
-        from calibsft.verify.judge import load_judge
+        from calibsft.verify.judged import load_answer_judge
 
         questions, rates = read_questions(self.data, self.verdicts)
         facts = train_policy(
@@ -97,7 +97,7 @@ class RlStage(Stage):
             self.device,
             self.eval,
             label,
-            load_judge(self.judge, folder / JUDGE_CACHE, self.device),
+            load_answer_judge(self.judge, folder / JUDGE_CACHE, self.device),
         )
         return {"model": self.model, **trained(self.model, self.method, self.seed), **facts}
 

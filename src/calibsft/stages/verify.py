@@ -7,13 +7,13 @@ from pydantic import Field
 
 from calibsft.artifacts import JUDGE_CACHE, file_hash
 from calibsft.graded import VERIFIER
+from calibsft.judge.settings import JudgeSettings
 from calibsft.progress import warn
 from calibsft.responses.formats import get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
 from calibsft.settings import Device, Dtype, Mark
 from calibsft.stages.common import rollouts_hash
 from calibsft.stages.stage import Facts, Stage
-from calibsft.verify.judge.settings import JudgeSettings
 
 # Outside these bounds nearly all targets of CalibSFT lie at one end.
 TEACHING = (0.05, 0.95)
@@ -55,10 +55,10 @@ class VerifyStage(Stage):
         }
 
     def work(self, folder: Path, label: str) -> Facts:
-        from calibsft.verify.judge import load_judge
+        from calibsft.verify.judged import load_answer_judge
         from calibsft.verify.verdicts import verify_file, verify_folder
 
-        judge = load_judge(self.judge, folder / JUDGE_CACHE, self.device, self.dtype)
+        judge = load_answer_judge(self.judge, folder / JUDGE_CACHE, self.device, self.dtype)
         grade = verify_folder if self.responses.is_dir() else verify_file
         graders = grade(self.responses, get_format(self.format), folder, label, judge)
         accuracy = self.results(folder)["overall"]["correct"]

@@ -10,12 +10,12 @@ from functools import cache
 
 import calibsft.unix  # noqa: F401 - grading forks and sets limits, as Unix does
 from calibsft.schema import Grade
+from calibsft.verify.alias import JUDGE
 from calibsft.verify.contains import CONTAINS
 from calibsft.verify.drop import DROP
 from calibsft.verify.exact import EXACT
 from calibsft.verify.grader import GradeItem, Grader
 from calibsft.verify.hotpotqa import HOTPOTQA
-from calibsft.verify.judge import JUDGE
 from calibsft.verify.livebench import (
     LIVEBENCH,
     LIVEBENCH_SPATIAL,

@@ -25,7 +25,7 @@ from calibsft.success_rates import ending_column
 from calibsft.tables import KEYS, row_of, shown
 from calibsft.verify.files import STATED, read_responses
 from calibsft.verify.grader import GradeItem
-from calibsft.verify.judge import Judge
+from calibsft.verify.judged import AnswerJudge
 from calibsft.verify.verifier import Verifier, grade_item
 
 PART_ROWS = 10_000
@@ -54,14 +54,14 @@ class Part:
 
 
 def verify_folder(
-    rollouts: Path, confidence_format: Format, folder: Path, label: str, judge: Judge | None = None
+    rollouts: Path, confidence_format: Format, folder: Path, label: str, judge: AnswerJudge | None = None
 ) -> list[str]:
     """Write a verdict shard for every rollout shard; returns the names of the graders."""
     return _verify_parts(_rollout_parts(rollouts), confidence_format, folder, label, judge)
 
 
 def verify_file(
-    path: Path, confidence_format: Format, folder: Path, label: str, judge: Judge | None = None
+    path: Path, confidence_format: Format, folder: Path, label: str, judge: AnswerJudge | None = None
 ) -> list[str]:
     """Write verdict shards for the responses of a user's file; returns the names of the graders."""
     frame = read_responses(path)
@@ -81,13 +81,14 @@ def _rollout_parts(rollouts: Path) -> list[Part]:
         )
     return [
         Part(
-            shard.name, pl.scan_parquet(shard).select(pl.len()).collect().item(), partial(_with_golds, shard)
+            shard.name, pl.scan_parquet(shard).select(pl.len()).collect().item(), partial(rollout_rows, shard)
         )
         for shard in found
     ]
 
 
-def _with_golds(shard: Path) -> pl.DataFrame:
+def rollout_rows(shard: Path) -> pl.DataFrame:
+    """The responses of a shard of rollouts, with their questions and how they ended."""
     questions = pl.read_parquet(shard.parent / QUESTIONS)
     keys = ("dataset", "question_id")
     asked = pl.read_parquet(shard).join(questions, on=keys, how="left", maintain_order="left")
@@ -102,7 +103,7 @@ def _with_golds(shard: Path) -> pl.DataFrame:
 
 
 def _verify_parts(
-    parts: Sequence[Part], confidence_format: Format, folder: Path, label: str, judge: Judge | None
+    parts: Sequence[Part], confidence_format: Format, folder: Path, label: str, judge: AnswerJudge | None
 ) -> list[str]:
     total = sum(part.rows for part in parts)
     with Verifier(judge) as verifier:

@@ -10,9 +10,10 @@ from typing import Self
 
 from calibsft.errors import InputError
 from calibsft.schema import Grade
+from calibsft.verify.alias import JUDGE
 from calibsft.verify.grader import GradeItem
-from calibsft.verify.judge import JUDGE, Judge
-from calibsft.verify.judge.prompt import VERSION as JUDGE_VERSION
+from calibsft.verify.judged import VERSION as JUDGE_VERSION
+from calibsft.verify.judged import AnswerJudge
 from calibsft.verify.pool import VerifierPool, find_grader
 
 WITHOUT_MODEL = " (alias match, no judge model)"
@@ -29,7 +30,7 @@ class Verifier:
         Grades all other items, and is closed with the verifier; default: a worker per available processor.
     """
 
-    def __init__(self, judge: Judge | None = None, pool: VerifierPool | None = None) -> None:
+    def __init__(self, judge: AnswerJudge | None = None, pool: VerifierPool | None = None) -> None:
         self._judge, self._pool = judge, pool or VerifierPool()
 
     def __enter__(self) -> Self:

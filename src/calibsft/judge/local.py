@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from calibsft.verify.judge.prompt import Prompt
+from calibsft.judge.rubric import Prompt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -33,34 +33,39 @@ class LocalJudge:
         self.name = model
         self._device, self._dtype = device, dtype
 
-    def ask(self, prompts: Sequence[Prompt], on_reply: Callable[[int, str | None], None]) -> None:
+    def ask(
+        self, prompts: Sequence[Prompt], tokens: int, on_reply: Callable[[int, str | None], None]
+    ) -> None:
         engine = self._engine
         ids = [prompt_ids(engine.tokenizer, prompt) for prompt in prompts]
         # Batches of like length need little padding.
         order = sorted(range(len(prompts)), key=lambda i: len(ids[i]))
-        fitting = [i for i in order if engine.context is None or len(ids[i]) < engine.context]
+        fitting = [i for i in order if engine.context is None or len(ids[i]) + tokens <= engine.context]
         for i in order[len(fitting) :]:
             on_reply(i, None)
         for start in range(0, len(fitting), BATCH):
             batch = fitting[start : start + BATCH]
-            for i, reply in zip(batch, self._replies([ids[i] for i in batch]), strict=True):
+            for i, reply in zip(batch, self._replies([ids[i] for i in batch], tokens), strict=True):
                 on_reply(i, reply)
 
     @cached_property
     def _engine(self) -> "TransformersEngine":
-        from calibsft.models import load_model, load_tokenizer
-        from calibsft.rollouts.engine_transformers import TransformersEngine
+        return _load_engine(self.name, self._device, self._dtype)
 
-        tokenizer = load_tokenizer(self.name)
-        return TransformersEngine(load_model(self.name, self._device, self._dtype), tokenizer, max_rows=BATCH)
-
-    def _replies(self, prompts: list[tuple[int, ...]]) -> list[str]:
+    def _replies(self, prompts: list[tuple[int, ...]], tokens: int) -> list[str]:
         from calibsft.rollouts.engine import Request, Sampling
 
-        greedy = Sampling(temperature=0, max_new_tokens=1)
+        greedy = Sampling(temperature=0, max_new_tokens=tokens)
         found = self._engine.generate([Request(prompt, seeds=(0,)) for prompt in prompts], greedy)
         decode = self._engine.tokenizer.decode
         return [str(decode(list(reply.token_ids), skip_special_tokens=True)) for (reply,) in found]
+
+
+def _load_engine(model: str, device: str, dtype: str) -> "TransformersEngine":
+    from calibsft.models import load_model, load_tokenizer
+    from calibsft.rollouts.engine_transformers import TransformersEngine
+
+    return TransformersEngine(load_model(model, device, dtype), load_tokenizer(model), max_rows=BATCH)
 
 
 def prompt_ids(tokenizer: "PreTrainedTokenizerBase", prompt: Prompt) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from calibsft.endpoint import Endpoint, Role, Way
-from calibsft.verify.judge.prompt import Prompt
+from calibsft.judge.rubric import Prompt
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -24,11 +24,12 @@ ROLE = Role(
     when_refused="try another judge.model",
 )
 
-# Ways to ask for one token without thinking first.
+# Ways to ask for a reply without thinking first; `LIMIT` holds the name of the field for its length in tokens.
+LIMIT = "limit"
 _WAYS: tuple[Way, ...] = (
-    {"max_tokens": 1, "extra_body": {"chat_template_kwargs": {"enable_thinking": False}}},
-    {"max_tokens": 1},
-    {"max_completion_tokens": 1},
+    {LIMIT: "max_tokens", "extra_body": {"chat_template_kwargs": {"enable_thinking": False}}},
+    {LIMIT: "max_tokens"},
+    {LIMIT: "max_completion_tokens"},
 )
 
 
@@ -41,16 +42,19 @@ class EndpointJudge:
         self.name = model
         self._endpoint = Endpoint(ROLE, url, model, _WAYS, concurrency, timeout, retries)
 
-    def ask(self, prompts: Sequence[Prompt], on_reply: Callable[[int, str | None], None]) -> None:
+    def ask(
+        self, prompts: Sequence[Prompt], tokens: int, on_reply: Callable[[int, str | None], None]
+    ) -> None:
         sizes = [len(prompt.user) for prompt in prompts]
-        self._endpoint.ask_all(sizes, lambda i: self._reply(prompts[i]), on_reply)
+        self._endpoint.ask_all(sizes, lambda i: self._reply(prompts[i], tokens), on_reply)
 
-    def _reply(self, prompt: Prompt) -> str | None:
+    def _reply(self, prompt: Prompt, tokens: int) -> str | None:
         """What the model says, None if the server refuses this one prompt."""
 
         def create(client: "OpenAI", way: Way) -> Any:
+            options = {name: value for name, value in way.items() if name != LIMIT}
             return client.chat.completions.create(
-                model=self.name, messages=prompt.messages, temperature=0, **way
+                model=self.name, messages=prompt.messages, temperature=0, **{way[LIMIT]: tokens}, **options
             )
 
         choice = self._endpoint.choice(create)

@@ -1,0 +1,36 @@
+"""Evidence `answer-votes`: the share of a question's responses that give the same answer.
+
+Which answers are the same is settled by `verify.equal_answers`, without the correct one. Null for a response without an
+answer; such responses count in the whole.
+"""
+
+from fractions import Fraction
+
+import polars as pl
+
+from calibsft.evidence.context import Context
+from calibsft.evidence.evidence import EXACT, Evidence, exact_column
+from calibsft.tables import KEYS, QUESTION_KEYS
+from calibsft.verify.equal_answers import Poll, group_answers, poll
+
+
+def measure(rows: pl.DataFrame, context: Context) -> pl.Series:
+    # By sample: where comparisons are not transitive, which answer comes first matters.
+    ordered = rows.with_row_index("row").sort(KEYS).partition_by(QUESTION_KEYS, maintain_order=True)
+    polls = [_poll(samples) for samples in ordered]
+    group_answers(polls, context.verifier)
+    shares: dict[int, Fraction] = {}
+    for samples, grouped in zip(ordered, polls, strict=True):
+        for group in grouped.groups:
+            share = Fraction(len(group.members), len(samples))
+            shares |= dict.fromkeys(samples["row"].gather(group.members), share)
+    return exact_column(shares.get(row) for row in range(len(rows)))
+
+
+def _poll(samples: pl.DataFrame) -> Poll:
+    return poll(samples["kind"][0], samples["tolerance"][0], samples.select("answer", "grade").iter_rows())
+
+
+ANSWER_VOTES = Evidence(
+    "answer-votes", 1, "share of the question's responses with the same answer", EXACT, measure
+)

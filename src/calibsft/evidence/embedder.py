@@ -1,0 +1,66 @@
+"""Texts as unit vectors: the mean of an encoder's last hidden states over the tokens of the text.
+
+A text longer than the encoder's context is cut at its end. Does not decide what is similar.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from calibsft.errors import InputError
+from calibsft.models import context_length, load_encoder
+
+# How many tokens an encoder takes that does not say.
+LONGEST = 32_768
+
+
+class Embedder:
+    """Embeds with the encoder of a checkpoint folder or Hub id, `batch_size` texts at a time."""
+
+    def __init__(self, model: str, device: str, dtype: str, batch_size: int) -> None:
+        self._name, self._batch_size = model, batch_size
+        self._model, self._tokenizer = load_encoder(model, device, dtype)
+        self._context = min(self._tokenizer.model_max_length, context_length(self._model) or LONGEST)
+
+    def embed(
+        self, texts: Sequence[str], on_done: Callable[[int], None] | None = None
+    ) -> NDArray[np.float32]:
+        """One unit vector per text, in order, zeros for a text without tokens: (texts, dimensions).
+
+        `on_done` is told how many are done so far.
+        """
+        ids = [self._ids(text) for text in texts]
+        # Batches of like length need little padding.
+        order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
+        vectors: dict[int, NDArray[np.float32]] = {}
+        for start in range(0, len(order), self._batch_size):
+            batch = order[start : start + self._batch_size]
+            vectors |= zip(batch, self._vectors([ids[i] or [0] for i in batch]), strict=True)
+            if on_done:
+                on_done(len(vectors))
+        vectors_N_D = np.stack([vectors[i] for i in range(len(ids))])
+        vectors_N_D[[i for i, tokens in enumerate(ids) if not tokens]] = 0
+        if not np.isfinite(vectors_N_D).all():
+            raise InputError(
+                f"{self._name}: the encoder gives vectors that are not finite; set dtype to float32"
+            )
+        return vectors_N_D
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer(text, truncation=True, max_length=self._context)["input_ids"]
+        return ids
+
+    @torch.inference_mode()
+    def _vectors(self, rows: list[list[int]]) -> NDArray[np.float32]:
+        longest = max(map(len, rows))
+        ids_B_T = torch.tensor([row + [0] * (longest - len(row)) for row in rows], device=self._model.device)
+        mask_B_T = torch.arange(longest) < torch.tensor([[len(row)] for row in rows])
+        mask_B_T = mask_B_T.to(self._model.device)
+        hidden_B_T_D = self._model(
+            input_ids=ids_B_T, attention_mask=mask_B_T.long()
+        ).last_hidden_state.float()
+        summed_B_D = (hidden_B_T_D * mask_B_T[..., None]).sum(dim=1)
+        # As unit vectors, the sum and the mean are the same.
+        return torch.nn.functional.normalize(summed_B_D, dim=1).cpu().numpy()

@@ -1,0 +1,68 @@
+"""What evidence is: a column with one value per response, and the function that measures it.
+
+Does not know any evidence by name: it is listed in `calibsft.evidence.EVIDENCE`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import polars as pl
+
+from calibsft.evidence.context import Context
+from calibsft.evidence.settings import EvidenceSettings
+from calibsft.judge.settings import JudgeSettings
+
+# The type of columns of exact rationals.
+EXACT = pl.Struct({"numerator": pl.Int64, "denominator": pl.Int64})
+
+
+def _no_instrument(settings: EvidenceSettings, judge: JudgeSettings) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One column of evidence.
+
+    Attributes
+    ----------
+    name, version
+        The column's name, and what artifacts record. Raise the version whenever any value may change.
+    description
+        What a value says, for people.
+    dtype
+        The column's type; `EXACT` for exact rationals.
+    measure
+        From the rows of one shard to the column, null where nothing can be said. A shard holds all responses of its
+        questions. Columns: dataset, question_id, sample, response, token_ids, finished, ending, mean_logprob,
+        confidence_entropy, answer, grade, correct, reason, confidence; question, gold (lists), kind, tolerance.
+    instrument
+        The model and settings that shape the column, as text; refuses settings that lack them. Values of another
+        instrument are measured again.
+    """
+
+    name: str
+    version: int
+    description: str
+    dtype: pl.DataType | type[pl.DataType]
+    measure: Callable[[pl.DataFrame, Context], pl.Series]
+    instrument: Callable[[EvidenceSettings, JudgeSettings], str] = _no_instrument
+
+    def source(self, settings: EvidenceSettings, judge: JudgeSettings) -> str:
+        """What measures the column: name, version and instrument."""
+        return f"{self.name}-{self.version} {self.instrument(settings, judge)}".strip()
+
+
+def exact_column(values: Iterable[Fraction | None]) -> pl.Series:
+    """Exact rationals as a column of type `EXACT`."""
+    cells = [
+        None if value is None else {"numerator": value.numerator, "denominator": value.denominator}
+        for value in values
+    ]
+    return pl.Series(cells, dtype=EXACT)
+
+
+def exact_values(column: pl.Series) -> list[Fraction | None]:
+    """The exact rationals of a column of type `EXACT`."""
+    return [None if cell is None else Fraction(cell["numerator"], cell["denominator"]) for cell in column]

@@ -1,0 +1,17 @@
+"""Ask a language model about a text: a rubric says what is asked and how the reply is read.
+
+`load_judge` builds a `Judge` from settings and a rubric. A rubric is one file with one `Rubric`, listed in `RUBRICS`.
+Who is asked is in `endpoint` and `local`, what was replied in `cache`. Does not know what a verdict is used for:
+`verify` grades answers with `yes-no`, `evidence` measures responses with `score`.
+"""
+
+from typing import Any
+
+from calibsft.judge.judge import Judge, JudgeModel, load_judge
+from calibsft.judge.rubric import JudgeItem, Prompt, Rubric
+from calibsft.judge.score import SCORE
+from calibsft.judge.yes_no import YES_NO
+
+__all__ = ["RUBRICS", "Judge", "JudgeItem", "JudgeModel", "Prompt", "Rubric", "load_judge"]
+
+RUBRICS: dict[str, Rubric[Any]] = {"yes-no": YES_NO, "score": SCORE}
