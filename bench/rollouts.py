@@ -16,14 +16,14 @@ from statistics import median
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from calibsft.engines.engine import Request, Sampling, sample_seed
+from calibsft.engines.transformers.engine import TransformersEngine
 from calibsft.models import load_model, load_tokenizer, quiet_libraries
 from calibsft.playground.base import build_model
 from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.playground.world import training_questions
 from calibsft.responses.formats import FORMATS
-from calibsft.rollouts.engine import Request, Sampling, sample_seed
-from calibsft.rollouts.engine_transformers import TransformersEngine
-from calibsft.rollouts.prompts import prompt_ids
+from calibsft.responses.prompts import prompt_ids
 
 SAMPLES = 50
 ROWS = 1000

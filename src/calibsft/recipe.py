@@ -13,6 +13,7 @@ import yaml
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from calibsft.engines import EngineSection, default_engine, require_trainable
 from calibsft.errors import InputError, unknown_name
 from calibsft.evaluation.settings import EvalSettings
 from calibsft.playground.settings import BaseSettings
@@ -57,6 +58,7 @@ class Recipe(Settings):
     model: str = PLAYGROUND
     device: str = "auto"
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    engine: EngineSection = default_engine()
     base: BaseSettings = BaseSettings()
     questions: QuestionSettings = QuestionSettings()
     rollout: RolloutSettings = RolloutSettings()
@@ -167,6 +169,7 @@ def _refuse_unknown_names(recipe: Recipe) -> None:
             unknown_name("step of a pipeline", step, [CALIBSFT, *METHODS])
         if step in METHODS:
             require_fitting(METHODS[step], recipe.rl_of(step))
+            require_trainable(recipe.engine)
         if step in METHODS and recipe.rl_of(step).eval_every and not recipe.eval.benchmarks:
             raise InputError("rl.eval_every needs benchmarks to evaluate on; name some in eval.benchmarks")
     _refuse_unfit_estimators(recipe)

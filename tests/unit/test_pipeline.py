@@ -200,6 +200,7 @@ PRIORS = {"prior-base", "prior-calibsft"}
         ("seed=5", set(TINY) - PRIORS - {"verify", "report"}),
         ("name=other", {"report"}),
         ("jobs=1", set()),
+        ("engine.max_rows=7", set()),
         ("pipelines=[[rlcr], [calibsft, rlcr]]", set()),
     ],
 )

@@ -107,6 +107,7 @@ def diagnose(
         return
     if not benchmarks or out is None:
         raise InputError(_what_to_add(what))
+    from calibsft.engines import default_engine
     from calibsft.evaluation.settings import EvalSettings
     from calibsft.settings import validated
 
@@ -119,13 +120,12 @@ def diagnose(
         "top_p": top_p,
         "max_new_tokens": max_new_tokens,
         "stop": tuple(stop or ()),
-        "max_rows": max_rows,
     }
     settings = validated(EvalSettings, data, "eval")
     # An evaluation as `calibsft eval` leaves it: it can be scored, reported and diagnosed again.
-    perform_evaluation(
-        what, settings, judge_settings(judge, judge_url), format, seed, device, dtype, out, fresh, "diagnose"
-    )
+    engine = default_engine(max_rows=max_rows)
+    judging = judge_settings(judge, judge_url)
+    perform_evaluation(what, engine, settings, judging, format, seed, device, dtype, out, fresh, "diagnose")
     _print(out, malformed, group_size, rows, by, as_json)
 
 

@@ -26,6 +26,7 @@ from calibsft.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from calibsft.engines import EngineSettings
     from calibsft.evaluation.settings import EvalSettings
     from calibsft.verify.judge.settings import JudgeSettings
 
@@ -98,6 +99,7 @@ def evaluate(
     For example `calibsft eval --model M --benchmarks math-500,gsm8k --limit 20 --out eval`; everything is kept in --out, and
     a killed run goes on where it was.
     """
+    from calibsft.engines import default_engine
     from calibsft.estimators import choose_estimators
     from calibsft.evaluation import read_budgets, read_estimators, read_metrics, require_benchmarks
     from calibsft.evaluation.settings import EvalSettings
@@ -113,7 +115,6 @@ def evaluate(
         "top_p": top_p,
         "max_new_tokens": max_new_tokens,
         "stop": tuple(stop or ()),
-        "max_rows": max_rows,
         "budgets": listed(budgets or ""),
         "estimators": listed(estimators),
         "estimator_url": estimator_url,
@@ -124,6 +125,7 @@ def evaluate(
     choose_estimators(settings.estimators, get_format(format))
     perform_evaluation(
         model,
+        default_engine(max_rows=max_rows),
         settings,
         judge_settings(judge, judge_url),
         format,
@@ -141,6 +143,7 @@ def evaluate(
 
 def perform_evaluation(
     model: str,
+    engine: "EngineSettings",
     settings: "EvalSettings",
     judging: "JudgeSettings",
     format_name: str,
@@ -169,7 +172,7 @@ def perform_evaluation(
 
     def work(folder: Path) -> dict[str, Any]:
         facts = evaluate_model(
-            model, settings, judging, confidence_format, seed, folder, device, dtype, label
+            model, engine, settings, judging, confidence_format, seed, folder, device, dtype, label
         )
         return {"label": model, **facts}
 

@@ -47,6 +47,7 @@ def rl(
     benchmarks: Annotated[
         str, typer.Option("--benchmarks", help="Comma-separated; evaluated every --set eval_every=N steps.")
     ] = "",
+    max_rows: Annotated[int, typer.Option("--max-rows", help="Sequences decoded side by side.")] = 64,
     format: FormatName = "probability",
     judge: JudgeModel = None,
     judge_url: JudgeUrl = None,
@@ -63,6 +64,7 @@ def rl(
     `accelerate launch -m calibsft rl …`.
     """
     from calibsft.benchmarks import get_benchmark
+    from calibsft.engines import default_engine
     from calibsft.evaluation.settings import EvalSettings
     from calibsft.responses.formats import get_format
     from calibsft.rl.fitting import require_fitting, require_format
@@ -78,7 +80,7 @@ def rl(
     settings = validated(RlSettings, parse_overrides(overrides or []), "rl")
     require_format(chosen, confidence_format)
     require_fitting(chosen, settings)
-    names = listed(benchmarks)
+    engine, names = default_engine(max_rows=max_rows), listed(benchmarks)
     for name in names:
         get_benchmark(name)
     if bool(settings.eval_every) != bool(names):
@@ -86,7 +88,7 @@ def rl(
             "eval_every needs benchmarks to evaluate on, and benchmarks eval_every; give both, as in"
             " --set eval_every=20 --benchmarks multiply-1"
         )
-    sampled = {key: getattr(settings, key) for key in ("max_new_tokens", "max_rows", "stop")}
+    sampled = {key: getattr(settings, key) for key in ("max_new_tokens", "stop")}
     evaluation = validated(EvalSettings, {"benchmarks": names, **sampled}, "eval")
     shaped = {
         "model": model,
@@ -116,6 +118,7 @@ def rl(
             device,
             evaluation,
             judge=load_judge(asked, folder / JUDGE_CACHE, device),
+            engine=engine,
         )
 
     inputs = _inputs(model, data, verdicts)

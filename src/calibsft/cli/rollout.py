@@ -62,6 +62,7 @@ def rollout(
 ) -> None:
     """Sample responses from a model, n per question, into Parquet shards."""
     from calibsft.benchmarks import get_benchmark
+    from calibsft.engines import default_engine
     from calibsft.questions import QuestionSettings, load_source, source_hash
     from calibsft.responses.formats import get_format
     from calibsft.rollouts.settings import RolloutSettings
@@ -73,12 +74,11 @@ def rollout(
         "top_p": top_p,
         "max_new_tokens": max_new_tokens,
         "stop": tuple(stop or ()),
-        "max_rows": max_rows,
         "shard_questions": shard_questions,
         "force_answer": force_answer,
     }
     settings = validated(RolloutSettings, data, "rollout")
-    confidence_format = get_format(format)
+    engine, confidence_format = default_engine(max_rows=max_rows), get_format(format)
     if (questions is None) == (benchmark is None):
         raise InputError("give either --questions FILE or --benchmark NAME to say what to ask")
     source = get_benchmark(benchmark).name if benchmark else str(questions)
@@ -97,9 +97,9 @@ def rollout(
     def work(folder: Path) -> dict[str, Any]:
         from calibsft.rollouts.load import load_collector
 
-        collector = load_collector(model, confidence_format, settings, seed, device, dtype)
+        collector = load_collector(model, engine, confidence_format, settings, seed, device, dtype)
         tokens = collector.collect(loaded, lambda _: samples, folder, settings.shard_questions, "rollout")
-        return {"tokens": tokens, "device": collector.device}
+        return {"tokens": tokens, "device": collector.engine.device}
 
     inputs = {"questions": source_hash(source, chosen.data_dir), **model_inputs(model)}
     perform(out, "rollout", shaped, inputs, work, fresh, [model], hash_check)

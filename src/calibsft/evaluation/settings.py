@@ -20,7 +20,6 @@ class EvalSettings(Settings):
     top_p: float = Field(1.0, gt=0, le=1)
     max_new_tokens: int = Field(16384, ge=1)
     stop: tuple[StopString, ...] = ()
-    max_rows: int = Field(1024, ge=1)
     shard_questions: int = Field(100, ge=1)
     budgets: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (), description="tokens after which a response is cut and its answer and confidence are forced"

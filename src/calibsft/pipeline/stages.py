@@ -64,13 +64,13 @@ def collect_rollouts(run: Run, chain: Chain, folder: Path) -> Facts:
 
     recipe, settings = run.recipe, run.recipe.rollout
     collector = load_collector(
-        run.model(chain), run.format(chain), settings, recipe.seed, recipe.device, recipe.dtype
+        run.model(chain), recipe.engine, run.format(chain), settings, recipe.seed, recipe.device, recipe.dtype
     )
     questions = training_questions(recipe)
     tokens = collector.collect(
         questions, lambda _: settings.samples, folder, settings.shard_questions, folder.name
     )
-    return {"tokens": tokens, "device": collector.device, "questions": len(questions)}
+    return {"tokens": tokens, "device": collector.engine.device, "questions": len(questions)}
 
 
 def training_questions(recipe: Recipe) -> list[Any]:
@@ -158,6 +158,7 @@ def run_rl(run: Run, chain: Chain, folder: Path) -> Facts:
         recipe.eval,
         folder.name,
         load_judge(recipe.judge, folder / JUDGE_CACHE, recipe.device, recipe.dtype),
+        recipe.engine,
     )
     start = {"start": chain.parent.label, "calibrated": CALIBSFT in chain.steps}
     return {**facts, **_identity(run, chain), **start}
@@ -169,6 +170,7 @@ def evaluate(run: Run, chain: Chain, folder: Path) -> Facts:
     recipe = run.recipe
     facts = evaluate_model(
         run.model(chain),
+        recipe.engine,
         recipe.eval,
         recipe.judge,
         run.format(chain),

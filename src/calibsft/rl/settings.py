@@ -30,7 +30,6 @@ class RlSettings(Settings):
     max_prompt_tokens: int = Field(2048, ge=1)
     max_new_tokens: int = Field(8192, ge=1)
     stop: tuple[StopString, ...] = ()
-    max_rows: int = Field(1024, ge=1)
     max_batches: int = Field(
         20, ge=1, description="generated batches for one step before it trains on fewer groups"
     )

@@ -13,9 +13,6 @@ class RolloutSettings(Settings):
     top_p: float = Field(0.95, gt=0, le=1)
     max_new_tokens: int = Field(8192, ge=1)
     stop: tuple[StopString, ...] = ()
-    max_rows: int = Field(
-        1024, ge=1, description="sequences decoded side by side; lower it when memory is short"
-    )
     shard_questions: int = Field(100, ge=1, description="questions per Parquet shard, the unit of resuming")
     force_answer: bool = Field(
         False, description="ask for the answer of a truncated response and count it in the success rate"

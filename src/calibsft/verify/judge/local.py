@@ -13,7 +13,7 @@ from calibsft.verify.judge.prompt import Prompt
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from calibsft.rollouts.engine_transformers import TransformersEngine
+    from calibsft.engines import Engine
 
 BATCH = 32
 
@@ -47,15 +47,13 @@ class LocalJudge:
                 on_reply(i, reply)
 
     @cached_property
-    def _engine(self) -> "TransformersEngine":
-        from calibsft.models import load_model, load_tokenizer
-        from calibsft.rollouts.engine_transformers import TransformersEngine
+    def _engine(self) -> "Engine":
+        from calibsft.engines import default_engine, load_engine
 
-        tokenizer = load_tokenizer(self.name)
-        return TransformersEngine(load_model(self.name, self._device, self._dtype), tokenizer, max_rows=BATCH)
+        return load_engine(default_engine(), self.name, self._device, self._dtype)
 
     def _replies(self, prompts: list[tuple[int, ...]]) -> list[str]:
-        from calibsft.rollouts.engine import Request, Sampling
+        from calibsft.engines.engine import Request, Sampling
 
         greedy = Sampling(temperature=0, max_new_tokens=1)
         found = self._engine.generate([Request(prompt, seeds=(0,)) for prompt in prompts], greedy)
