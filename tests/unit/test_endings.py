@@ -7,10 +7,10 @@ import numpy as np
 import polars as pl
 import pytest
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
+from calibsft.engines import default_engine, load_engine
 from calibsft.engines.engine import Sampling
-from calibsft.engines.transformers.engine import TransformersEngine
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.parse import parse
 from calibsft.responses.prompts import prompt_ids
@@ -28,8 +28,7 @@ WHOLE = "<think>12*3=36</think><answer>0036</answer><confidence>0.80</confidence
 
 @pytest.fixture(scope="module")
 def collector(short_base: Path) -> Collector:
-    tokenizer = AutoTokenizer.from_pretrained(short_base)
-    engine = TransformersEngine(AutoModelForCausalLM.from_pretrained(short_base), tokenizer, max_rows=50)
+    engine = load_engine(default_engine(max_rows=50), str(short_base), "cpu")
     return Collector(engine, FORMATS["probability"], Sampling(max_new_tokens=60), 0)
 
 
@@ -155,8 +154,7 @@ def test_the_confidence_of_an_ended_response_has_its_entropy(
 def test_a_truncated_training_response_keeps_its_text_and_gets_an_answer(
     short_base: Path, tmp_path: Path
 ) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(short_base)
-    engine = TransformersEngine(AutoModelForCausalLM.from_pretrained(short_base), tokenizer)
+    engine = load_engine(default_engine(), str(short_base), "cpu")
     drawing = Sampling(max_new_tokens=4)
     plain = Collector(engine, FORMATS["probability"], drawing, 0)
     forcing = Collector(engine, FORMATS["probability"], drawing, 0, force_answer=True)

@@ -17,6 +17,7 @@ import calibsft
 from calibsft.engines import ENGINES, default_engine, require_trainable
 from calibsft.errors import InputError
 from calibsft.recipe import load_recipe
+from conftest import Command
 
 SOURCE = Path(calibsft.__file__).parent
 ROOM = SOURCE / "engines"
@@ -113,11 +114,31 @@ def test_a_recipe_with_an_engine_that_cannot_be_is_refused(override: str, told: 
         load_recipe("tiny", [override])
 
 
-def test_an_engine_brings_its_own_settings_and_names_the_files_it_reads() -> None:
-    recipe = load_recipe("tiny", ["pipelines=[[calibsft]]", "engine={name: scripted, responses: r.csv}"])
-    assert recipe.engine.model_dump(mode="json") == {"name": "scripted", "responses": "r.csv"}
-    assert recipe.engine.files() == (Path("r.csv"),)
-    assert load_recipe("tiny").engine.files() == ()
+def test_an_engine_brings_its_own_settings_and_what_decides_its_words(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    engine = f"engine={{name: scripted, responses: {path}}}"
+    settings = load_recipe("tiny", ["pipelines=[[calibsft]]", engine]).engine
+    assert settings.model_dump(mode="json") == {"name": "scripted", "responses": str(path)}
+    path.write_text("question,response\n1*1,1\n")
+    before = settings.inputs()
+    path.write_text("question,response\n1*1,2\n")
+    assert settings.inputs().keys() == before.keys() and settings.inputs() != before
+    assert load_recipe("tiny").engine.inputs() == {}
+
+
+def test_a_stage_goes_on_with_another_number_of_rows(calibsft: Command, random_checkpoint: Path) -> None:
+    rollout = (
+        "rollout", "--model", random_checkpoint, "--benchmark", "cross", "--limit", 2, "-n", 3, "--out", "r",
+        "--max-new-tokens", 8, "--device", "cpu", "--shard-questions", 1,
+    )  # fmt: skip
+    assert calibsft(*rollout, "--max-rows", 6)[0] == 0
+    before = pl.read_parquet("r/part-00000.parquet", columns=["response"])
+    Path("r/part-00000.parquet").unlink()
+    Path("r/manifest.json").unlink()
+    code, _, err = calibsft(*rollout, "--max-rows", 1)
+    assert code == 0 and pl.read_parquet("r/part-00000.parquet", columns=["response"]).equals(before), err
+    code, _, err = calibsft(*rollout, "--max-rows", 0)
+    assert code == 2 and "engine: max_rows = 0: input should be greater than or equal to 1" in err
 
 
 def test_rl_refuses_an_engine_that_cannot_follow_a_training(tmp_path: Path) -> None:

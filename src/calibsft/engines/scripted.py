@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from calibsft.artifacts import file_hash
 from calibsft.engines.engine import Engine, EngineKind, Request
 from calibsft.engines.settings import EngineSettings
 from calibsft.engines.text_engine import TextEngine
@@ -33,8 +34,8 @@ class ScriptedSettings(EngineSettings):
         description="CSV, JSONL or Parquet with question and response; rows of one question are its samples, in order"
     )
 
-    def files(self) -> tuple[Path, ...]:
-        return (self.responses,)
+    def inputs(self) -> dict[str, str]:
+        return {"engine.responses": file_hash(self.responses)}
 
 
 class ScriptedEngine(TextEngine):
@@ -67,7 +68,7 @@ class ScriptedEngine(TextEngine):
                 return question
         raise InputError(
             f"the script has no response to the prompt that ends with {decode(self.tokenizer, prompt)[-200:]!r}; add some"
-            " for its question, worded as it is asked"
+            " for its question, worded as it is asked; a response that was cut cannot go on"
         )
 
     def _prompts_in(self, format_name: str) -> Prompts:

@@ -1,17 +1,18 @@
 """What every engine's settings have in common; each engine's own are in its own file."""
 
-from pathlib import Path
-
 from pydantic import Field
 
 from calibsft.settings import Settings
 
 
 class EngineSettings(Settings):
-    """Who samples responses, and how fast. What is sampled does not depend on it, save for the files that it reads."""
+    """Who samples responses, and how fast."""
 
     name: str = Field(description="the engine that samples responses")
 
-    def files(self) -> tuple[Path, ...]:
-        """The files, besides the model, whose content decides what the engine says."""
-        return ()
+    def inputs(self) -> dict[str, str]:
+        """What decides, besides the model, what the engine says: a stage notices when it changes.
+
+        Other settings are about speed and memory, and a stage goes on under new ones.
+        """
+        return {}
