@@ -16,14 +16,14 @@ from statistics import median
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from calibsft.engines import default_engine, engine_for_training
+from calibsft.engines.engine import Request, Sampling, sample_seed
 from calibsft.models import load_model, load_tokenizer, quiet_libraries
 from calibsft.playground.base import build_model
 from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.playground.world import training_questions
 from calibsft.responses.formats import FORMATS
-from calibsft.rollouts.engine import Request, Sampling, sample_seed
-from calibsft.rollouts.engine_transformers import TransformersEngine
-from calibsft.rollouts.prompts import prompt_ids
+from calibsft.responses.prompts import prompt_ids
 
 SAMPLES = 50
 ROWS = 1000
@@ -80,7 +80,7 @@ def ours(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, prompts: list[tuple[int, ...]], limit: int
 ) -> int:
     requests = [Request(p, tuple(sample_seed(0, "d", str(p), i) for i in range(SAMPLES))) for p in prompts]
-    engine = TransformersEngine(model, tokenizer, ROWS)
+    engine = engine_for_training(default_engine(max_rows=ROWS), model, tokenizer)
     results = engine.generate(requests, Sampling(1.0, 0.95, limit))
     return sum(len(completion.token_ids) for row in results for completion in row)
 

@@ -12,6 +12,7 @@ import yaml
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from calibsft.engines import EngineSection, default_engine
 from calibsft.errors import InputError, unknown_name
 from calibsft.evaluation.settings import EvalSettings
 from calibsft.judge.settings import JudgeSettings
@@ -58,6 +59,7 @@ class Recipe(Settings):
     model: str = PLAYGROUND
     device: Device = "auto"
     dtype: Dtype = "auto"
+    engine: EngineSection = default_engine()
     base: BaseSettings = BaseSettings()
     questions: QuestionSettings = QuestionSettings(source=PLAYGROUND)
     rollout: RolloutSettings = RolloutSettings()

@@ -14,10 +14,10 @@ from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.report.responses import trained_responses
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.parse import parse, render
+from calibsft.responses.prompts import prompt_ids
 from calibsft.responses.spans import decode
 from calibsft.rl.questions import read_questions
 from calibsft.rollouts.collect import questions_frame, rollouts_frame
-from calibsft.rollouts.prompts import prompt_ids
 from calibsft.schema import Question, Rollout
 from calibsft.sft.fine_tune import encode_rows
 from calibsft.tables import KEYS

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoTokenizer
 
+from calibsft.engines import default_engine, load_engine
+from calibsft.engines.engine import Sampling
 from calibsft.errors import InputError
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.parse import parse
+from calibsft.responses.prompts import prompt_ids
 from calibsft.responses.spans import decode
 from calibsft.rollouts.collect import Collector
-from calibsft.rollouts.engine import Sampling
-from calibsft.rollouts.engine_transformers import TransformersEngine
-from calibsft.rollouts.prompts import prompt_ids
 from calibsft.schema import Question
 
 
@@ -26,11 +26,8 @@ QUESTIONS = [question(f"{a}*{a + 1}") for a in range(10, 22)]
 
 @pytest.fixture(scope="module")
 def collector(short_base: Path) -> Collector:
-    tokenizer = AutoTokenizer.from_pretrained(short_base)
-    engine = TransformersEngine(AutoModelForCausalLM.from_pretrained(short_base), tokenizer, max_rows=50)
-    return Collector(
-        engine, tokenizer, FORMATS["probability"], Sampling(max_new_tokens=30), 0, engine.context
-    )
+    engine = load_engine(default_engine(max_rows=50), str(short_base), "cpu")
+    return Collector(engine, FORMATS["probability"], Sampling(max_new_tokens=30), 0)
 
 
 def collect(

@@ -7,17 +7,17 @@ import numpy as np
 import polars as pl
 import pytest
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
+from transformers import PreTrainedTokenizerFast
 
+from calibsft.engines import default_engine, load_engine
+from calibsft.engines.engine import Sampling
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.parse import parse
+from calibsft.responses.prompts import prompt_ids
 from calibsft.responses.spans import decode
 from calibsft.rollouts.budgets import cut_rollouts
 from calibsft.rollouts.collect import Collector
 from calibsft.rollouts.endings import Cut, _body, force_endings
-from calibsft.rollouts.engine import Sampling
-from calibsft.rollouts.engine_transformers import TransformersEngine
-from calibsft.rollouts.prompts import prompt_ids
 from calibsft.schema import Question
 
 QUESTIONS = [Question(f"{a}*{a + 1}", f"{a}*{a + 1}", "0", "exact", "d") for a in range(10, 16)]
@@ -28,17 +28,14 @@ WHOLE = "<think>12*3=36</think><answer>0036</answer><confidence>0.80</confidence
 
 @pytest.fixture(scope="module")
 def collector(short_base: Path) -> Collector:
-    tokenizer = AutoTokenizer.from_pretrained(short_base)
-    engine = TransformersEngine(AutoModelForCausalLM.from_pretrained(short_base), tokenizer, max_rows=50)
-    return Collector(
-        engine, tokenizer, FORMATS["probability"], Sampling(max_new_tokens=60), 0, engine.context
-    )
+    engine = load_engine(default_engine(max_rows=50), str(short_base), "cpu")
+    return Collector(engine, FORMATS["probability"], Sampling(max_new_tokens=60), 0)
 
 
 def end(collector: Collector, text: str, **options: object) -> str:
     prompt = prompt_ids(collector.tokenizer, "12*3", collector.format)
     cut = Cut(prompt, tuple(collector.tokenizer(text, add_special_tokens=False)["input_ids"]), 7)
-    (ended,) = force_endings(collector.engine, collector.tokenizer, [cut], Sampling(temperature=0), **options)  # type: ignore[arg-type]
+    (ended,) = force_endings(collector.engine, [cut], Sampling(temperature=0), **options)  # type: ignore[arg-type]
     return decode(collector.tokenizer, ended.token_ids)
 
 
@@ -102,11 +99,9 @@ def test_an_answer_that_does_not_end_in_time_is_closed(
 def test_the_ending_fits_into_the_context(collector: Collector) -> None:
     prompt = prompt_ids(collector.tokenizer, "12*3", collector.format)
     long = tuple(collector.tokenizer("<think>" + "12*3=36" * 9, add_special_tokens=False)["input_ids"])
-    context = 64
-    (ended,) = force_endings(
-        collector.engine, collector.tokenizer, [Cut(prompt, long, 1)], Sampling(temperature=0), context
-    )
-    assert len(prompt) + len(ended.token_ids) <= context + 1  # a closing tag is written, not sampled
+    (ended,) = force_endings(collector.engine, [Cut(prompt, long, 1)], Sampling(temperature=0))
+    assert collector.engine.context == 64
+    assert len(prompt) + len(ended.token_ids) <= 64 + 1  # a closing tag is written, not sampled
     assert parse(decode(collector.tokenizer, ended.token_ids)).answer is not None
 
 
@@ -159,13 +154,10 @@ def test_the_confidence_of_an_ended_response_has_its_entropy(
 def test_a_truncated_training_response_keeps_its_text_and_gets_an_answer(
     short_base: Path, tmp_path: Path
 ) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(short_base)
-    engine = TransformersEngine(AutoModelForCausalLM.from_pretrained(short_base), tokenizer)
+    engine = load_engine(default_engine(), str(short_base), "cpu")
     drawing = Sampling(max_new_tokens=4)
-    plain = Collector(engine, tokenizer, FORMATS["probability"], drawing, 0, engine.context)
-    forcing = Collector(
-        engine, tokenizer, FORMATS["probability"], drawing, 0, engine.context, force_answer=True
-    )
+    plain = Collector(engine, FORMATS["probability"], drawing, 0)
+    forcing = Collector(engine, FORMATS["probability"], drawing, 0, force_answer=True)
     for name, collector in (("plain", plain), ("forcing", forcing)):
         collector.collect(QUESTIONS, lambda _: 3, tmp_path / name, 3, "rollout")
     before, after = read(tmp_path / "plain"), read(tmp_path / "forcing")

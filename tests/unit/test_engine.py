@@ -17,10 +17,10 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from calibsft.engines.engine import Completion, Request, Sampling, sample_seed
+from calibsft.engines.transformers.engine import TransformersEngine
 from calibsft.errors import InputError
 from calibsft.responses.spans import decode
-from calibsft.rollouts.engine import Completion, Request, Sampling, sample_seed
-from calibsft.rollouts.engine_transformers import TransformersEngine
 
 PROMPTS = ("[probability]12*34=", "[integer]99*98+11=", "[linguistic]7=", "[probability]10x10=")
 

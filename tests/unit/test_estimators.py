@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from calibsft.engines import default_engine
 from calibsft.errors import InputError
 from calibsft.estimators import ESTIMATORS, choose_estimators
 from calibsft.estimators.token_probability import TOKEN_PROBABILITY
@@ -161,6 +162,8 @@ def test_evaluations_on_the_way_of_training_are_of_stated_confidences_alone(
     settings = EvalSettings(
         benchmarks=("cross",), limit=2, samples=2, max_new_tokens=30, estimators=("self-consistency",)
     )
-    collector = load_collector(str(short_base), get_format("probability"), settings, 0, "cpu", "auto")
+    collector = load_collector(
+        str(short_base), default_engine(), get_format("probability"), settings, 0, "cpu", "auto"
+    )
     evaluate_with(collector, settings, tmp_path, "test", Benchmarks(settings))
     assert (tmp_path / "rows.parquet").is_file() and read_estimators(tmp_path) == []

@@ -13,8 +13,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
+from calibsft.engines.served import ServedModel
 from calibsft.errors import InputError
-from calibsft.rollouts.endpoint import ServedModel
 from judge_server import KEY, Server, refused
 
 Command = Callable[..., tuple[int, str, str]]

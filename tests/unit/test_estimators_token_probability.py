@@ -18,12 +18,12 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from calibsft.engines.transformers import batches
+from calibsft.engines.transformers.engine import TransformersEngine
 from calibsft.errors import InputError
 from calibsft.estimators.token_probability import DIGITS, DigitContexts, expected_value
 from calibsft.responses.formats import get_format
 from calibsft.responses.spans import decode
-from calibsft.rollouts import engine_transformers
-from calibsft.rollouts.engine_transformers import TransformersEngine
 
 PROMPT = (3, 1, 4)
 FORMAT = get_format("probability")
@@ -72,7 +72,7 @@ def test_log_probabilities_are_those_of_each_prompt_alone(
 def test_few_tokens_go_through_the_model_at_once_and_equal_prompts_only_once(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_transformers, "PASS_TOKENS", 60)
+    monkeypatch.setattr(batches, "PASS_TOKENS", 60)
     shapes: list[tuple[int, ...]] = []
     hook = model.register_forward_pre_hook(
         lambda _, args, kwargs: shapes.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True

@@ -42,7 +42,8 @@ def test_help_version_and_dry_run_load_no_torch(arguments: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["responses", "metrics", "targets", "recipe", "artifacts", "tables", "pipeline", "prior"]
+    "module",
+    ["responses", "metrics", "targets", "recipe", "artifacts", "tables", "pipeline", "prior", "engines"],
 )
 def test_parts_that_need_no_model_load_no_torch(module: str) -> None:
     assert not loaded(f"import calibsft.{module}") & set(HEAVY)

@@ -10,7 +10,10 @@ from itertools import count, islice
 import numpy as np
 import pytest
 
+from calibsft.engines.engine import Request, Sampling
+from calibsft.engines.text_engine import TextEngine
 from calibsft.errors import InputError
+from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.rl.batches import rewards_of
 from calibsft.rl.method import Group
 from calibsft.rl.methods import METHODS
@@ -21,7 +24,6 @@ from calibsft.rl.sampling import GroupSampler, QuestionPlan, Visit
 from calibsft.rl.saved_groups import groups_from_json, groups_to_json
 from calibsft.rl.scoring import Response, ScoredGroup
 from calibsft.rl.settings import RlSettings
-from calibsft.rollouts.engine import Request, Sampling
 
 MIXED, RIGHT, WRONG = (True, False), (True, True), (False, False)
 
@@ -259,15 +261,16 @@ def test_surplus_comes_back_from_a_checkpoint_to_the_last_bit() -> None:
             assert getattr(new, name).dtype == bool and (getattr(new, name) == getattr(old, name)).all()
 
 
-class Recorder:
-    """Stands for engine and scorer: keeps requests, makes nothing."""
+class Recorder(TextEngine):
+    """Says nothing and keeps who asked; as a scorer it makes no groups."""
 
     def __init__(self) -> None:
+        super().__init__(build_tokenizer())
         self.requests: list[Request] = []
 
-    def generate(self, requests: Sequence[Request], sampling: Sampling) -> list[list[object]]:
-        self.requests += requests
-        return [[] for _ in requests]
+    def texts(self, request: Request) -> list[str]:
+        self.requests.append(request)
+        return [""] * len(request.seeds)
 
     def score(self, asked: object, completions: object) -> list[ScoredGroup]:
         return []

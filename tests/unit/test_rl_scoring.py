@@ -12,6 +12,7 @@ import pytest
 from test_spans import Build, byte_level, each_tokenizer, encode, playground
 from transformers import PreTrainedTokenizerFast
 
+from calibsft.engines.engine import Completion
 from calibsft.judge.rubric import Prompt
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.spans import TokenOffsets, decode
@@ -24,7 +25,6 @@ from calibsft.rl.questions import TrainingQuestion
 from calibsft.rl.scoring import Response, ScoredGroup, Scorer
 from calibsft.rl.settings import RlSettings
 from calibsft.rl.token_sets import confidence_tokens
-from calibsft.rollouts.engine import Completion
 from calibsft.verify import VerifierPool
 from calibsft.verify.grader import GradeItem
 from calibsft.verify.verifier import Verifier, grade_item

@@ -21,6 +21,8 @@ from transformers import AutoModelForCausalLM, PreTrainedModel
 from trl import GRPOTrainer
 from trl.models.utils import unwrap_model_for_generation
 
+from calibsft.engines import default_engine
+from calibsft.engines.engine import Completion
 from calibsft.models import load_model, load_tokenizer
 from calibsft.responses.formats import FORMATS
 from calibsft.rl.batches import Row, rows_of
@@ -36,7 +38,6 @@ from calibsft.rl.train import (
     training_arguments,
 )
 from calibsft.rl.trainer import RlTrainer
-from calibsft.rollouts.engine import Completion
 from calibsft.training.adapters import with_adapters
 from calibsft.training.settings import LoraSettings
 from calibsft.verify.verifier import Verifier
@@ -92,9 +93,11 @@ def build(random_checkpoint: Path, tmp_path: Path) -> Callable[..., RlTrainer]:
         if settings.lora:
             model = with_adapters(model, settings.lora)
         tokenizer = load_tokenizer(str(random_checkpoint))
-        policy = make_policy(model, tokenizer, FORMAT, METHODS[method], settings, 0, Verifier())
+        policy = make_policy(
+            model, tokenizer, default_engine(), FORMAT, METHODS[method], settings, 0, Verifier()
+        )
         arguments = training_arguments(settings, 0, tmp_path, "cpu", "rl")
-        trainer = make_trainer(policy, [], METHODS[method], settings, 0, arguments)
+        trainer = make_trainer(model, policy, [], METHODS[method], settings, 0, arguments)
         torch.manual_seed(1)
         with torch.no_grad():
             for parameter in trainer.model.parameters():

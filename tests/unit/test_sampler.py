@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor
 
-from calibsft.rollouts import sampler
-from calibsft.rollouts.engine import sample_seed
-from calibsft.rollouts.sampler import uniform
+from calibsft.engines.engine import sample_seed
+from calibsft.engines.transformers import sampler
+from calibsft.engines.transformers.sampler import uniform
 
 SEEDS = torch.tensor([sample_seed(0, "d", "q", i) for i in range(20_000)])
 

@@ -57,7 +57,7 @@ def _parameter(option: Option) -> inspect.Parameter:
     declared = typer.Option(
         *spelled,
         help=help_text,
-        show_default=option.default if option.default != "none" else False,
+        show_default=option.default if option.default not in ("", "none") else False,
         rich_help_panel=panel,
     )
     return _named(option.name, Annotated[kind, declared], inspect.Parameter.empty if must else None)

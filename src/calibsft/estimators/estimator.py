@@ -15,7 +15,7 @@ from calibsft.responses.formats import Format
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from calibsft.rollouts.engine import NextTokens
+    from calibsft.engines.engine import NextTokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,7 +168,7 @@ def _digits(
 
 def _prompts(evaluated: Evaluated) -> Callable[[str], tuple[int, ...]]:
     """How a question becomes a prompt, each once."""
-    from calibsft.rollouts.prompts import prompt_ids
+    from calibsft.responses.prompts import prompt_ids
 
     return cache(lambda question: prompt_ids(evaluated.tokenizer, question, evaluated.format))
 

@@ -15,6 +15,7 @@ import polars as pl
 
 from calibsft.artifacts import JUDGE_CACHE, shards, write_json, write_parquet
 from calibsft.cards import add_calibration
+from calibsft.engines import EngineSettings
 from calibsft.errors import InputError
 from calibsft.estimators import Estimator, Evaluated, choose_estimators
 from calibsft.evaluation.settings import EvalSettings
@@ -29,8 +30,8 @@ from calibsft.verify.judged import AnswerJudge, load_answer_judge
 from calibsft.verify.verdicts import verify_folder
 
 if TYPE_CHECKING:
+    from calibsft.engines.engine import NextTokens
     from calibsft.rollouts.collect import Collector
-    from calibsft.rollouts.engine import NextTokens
 
 METRICS = "metrics.json"
 BUDGETS = "budgets"
@@ -39,6 +40,7 @@ ESTIMATES = "estimators.json"
 
 def evaluate_model(
     model_name: str,
+    engine: EngineSettings,
     settings: EvalSettings,
     judge: JudgeSettings,
     confidence_format: Format,
@@ -56,7 +58,7 @@ def evaluate_model(
     )  # before the model, which takes longer to load, and the libraries that it needs
     from calibsft.rollouts.load import load_collector
 
-    collector = load_collector(model_name, confidence_format, settings, seed, device, dtype)
+    collector = load_collector(model_name, engine, confidence_format, settings, seed, device, dtype)
     evaluated = _evaluated(collector, settings, model_name, folder, label)
     for estimator in estimators:
         estimator.check(evaluated)
@@ -129,7 +131,7 @@ def evaluate_with(
         "tokens": tokens,
         "benchmarks": benchmarks.versions,
         "verifier": graders,
-        "device": str(collector.device),
+        "device": collector.engine.device,
     }
 
 
@@ -171,7 +173,7 @@ def _evaluated(
     """What estimators work with; probabilities come from the served copy of the model where there is one."""
     model: NextTokens = collector.engine
     if settings.estimator_url is not None:
-        from calibsft.rollouts.endpoint import ServedModel
+        from calibsft.engines.served import ServedModel
 
         served_as = settings.estimator_model or model_name
         model = ServedModel(settings.estimator_url, served_as, collector.tokenizer)

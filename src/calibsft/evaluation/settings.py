@@ -37,11 +37,6 @@ class EvalSettings(Settings):
     top_p: float = Field(1.0, gt=0, le=1, description="share of the likeliest tokens that may be drawn")
     max_new_tokens: int = Field(16384, ge=1, description="length limit of a response")
     stop: Stop = ()
-    max_rows: Annotated[
-        int,
-        Mark.ADJUSTABLE,
-        Field(ge=1, description="sequences decoded side by side; lower it when memory is short"),
-    ] = 64
     shard_questions: int = Field(100, ge=1, description="questions per Parquet shard, the unit of resuming")
     budgets: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (),

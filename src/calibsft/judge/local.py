@@ -13,7 +13,7 @@ from calibsft.judge.rubric import Prompt
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-    from calibsft.rollouts.engine_transformers import TransformersEngine
+    from calibsft.engines import Engine
 
 BATCH = 32
 
@@ -49,23 +49,18 @@ class LocalJudge:
                 on_reply(i, reply)
 
     @cached_property
-    def _engine(self) -> "TransformersEngine":
-        return _load_engine(self.name, self._device, self._dtype)
+    def _engine(self) -> "Engine":
+        from calibsft.engines import default_engine, load_engine
+
+        return load_engine(default_engine(max_rows=BATCH), self.name, self._device, self._dtype)
 
     def _replies(self, prompts: list[tuple[int, ...]], tokens: int) -> list[str]:
-        from calibsft.rollouts.engine import Request, Sampling
+        from calibsft.engines.engine import Request, Sampling
 
         greedy = Sampling(temperature=0, max_new_tokens=tokens)
         found = self._engine.generate([Request(prompt, seeds=(0,)) for prompt in prompts], greedy)
         decode = self._engine.tokenizer.decode
         return [str(decode(list(reply.token_ids), skip_special_tokens=True)) for (reply,) in found]
-
-
-def _load_engine(model: str, device: str, dtype: str) -> "TransformersEngine":
-    from calibsft.models import load_model, load_tokenizer
-    from calibsft.rollouts.engine_transformers import TransformersEngine
-
-    return TransformersEngine(load_model(model, device, dtype), load_tokenizer(model), max_rows=BATCH)
 
 
 def prompt_ids(tokenizer: "PreTrainedTokenizerBase", prompt: Prompt) -> tuple[int, ...]:

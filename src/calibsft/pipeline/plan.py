@@ -94,6 +94,7 @@ class _Planner:
             model=self._checkpoint(chain),
             questions=recipe.questions,
             rollout=recipe.rollout,
+            engine=recipe.engine,
             format=self._format(chain),
             seed=recipe.seed,
             device=recipe.device,
@@ -157,6 +158,7 @@ class _Planner:
             data=self._root / rollout,
             verdicts=self._root / verify,
             rl=recipe.rl_of(method),
+            engine=recipe.engine,
             eval=recipe.eval,
             judge=recipe.judge,
             format=self._format(chain),
@@ -169,6 +171,7 @@ class _Planner:
         recipe = self._recipe
         evaluated = EvalStage(
             model=self._checkpoint(chain),
+            engine=recipe.engine,
             eval=recipe.eval,
             judge=recipe.judge,
             format=self._format(chain),

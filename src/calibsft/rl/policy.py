@@ -9,10 +9,9 @@ from time import monotonic
 
 from transformers import PreTrainedModel
 
+from calibsft.engines.engine import Request, Sampling, TrainableEngine, sample_seed
 from calibsft.rl.sampling import Visit
 from calibsft.rl.scoring import ScoredGroup, Scorer
-from calibsft.rollouts.engine import Request, Sampling, sample_seed
-from calibsft.rollouts.engine_transformers import TransformersEngine
 
 
 class Policy:
@@ -27,7 +26,7 @@ class Policy:
     """
 
     def __init__(
-        self, engine: TransformersEngine, scorer: Scorer, sampling: Sampling, group_size: int, seed: int
+        self, engine: TrainableEngine, scorer: Scorer, sampling: Sampling, group_size: int, seed: int
     ) -> None:
         self.engine, self.scorer, self.sampling = engine, scorer, sampling
         self.group_size, self.seed = group_size, seed
@@ -36,7 +35,7 @@ class Policy:
 
     def use(self, model: PreTrainedModel) -> None:
         """Sample from `model` from now on."""
-        self.engine.model = model
+        self.engine.update_weights(model)
 
     def produce(self, visits: Sequence[Visit]) -> list[ScoredGroup]:
         """One scored group per visit."""

@@ -25,7 +25,7 @@ from calibsft.prior.gradient import logit_gradient
 from calibsft.progress import Progress
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse, replace_confidence
-from calibsft.rollouts.prompts import prompt_ids
+from calibsft.responses.prompts import prompt_ids
 from calibsft.sft.encode import Encoder, Example
 from calibsft.sft.head import logits_only_at
 

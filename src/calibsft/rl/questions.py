@@ -16,8 +16,8 @@ from calibsft.benchmarks.files import load_questions
 from calibsft.errors import InputError
 from calibsft.progress import say, warn
 from calibsft.responses.formats import Format
+from calibsft.responses.prompts import prompt_ids
 from calibsft.rl.method import Method
-from calibsft.rollouts.prompts import prompt_ids
 from calibsft.schema import Question
 from calibsft.success_rates import count_endings, ending_lines, rate_questions
 from calibsft.tables import QUESTION_KEYS, read_table, text_column

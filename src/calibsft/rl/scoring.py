@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
+from calibsft.engines.engine import Completion, FloatArray
 from calibsft.progress import warn
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import Parsed, parse
 from calibsft.rl.method import BoolArray, Group, TokenSet
 from calibsft.rl.questions import TrainingQuestion
 from calibsft.rl.token_sets import confidence_tokens
-from calibsft.rollouts.engine import Completion, FloatArray
 from calibsft.rollouts.read import text_offsets, value_entropy
 from calibsft.schema import Grade
 from calibsft.verify.verifier import Verifier, grade_item

@@ -32,11 +32,6 @@ class RlSettings(Settings):
     max_prompt_tokens: int = Field(2048, ge=1, description="longer questions are left out")
     max_new_tokens: int = Field(8192, ge=1, description="length limit of a response")
     stop: Stop = ()
-    max_rows: Annotated[
-        int,
-        Mark.ADJUSTABLE,
-        Field(ge=1, description="sequences decoded side by side; lower it when memory is short"),
-    ] = 64
     max_batches: int = Field(
         20, ge=1, description="generated batches for one step before it trains on fewer groups"
     )

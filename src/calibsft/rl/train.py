@@ -18,6 +18,8 @@ from transformers.trainer_utils import set_seed
 from trl import GRPOConfig
 
 from calibsft.artifacts import JOURNAL
+from calibsft.engines import EngineSettings, default_engine, engine_for_training, require_trainable
+from calibsft.engines.engine import Sampling
 from calibsft.errors import InputError
 from calibsft.evaluation.settings import EvalSettings
 from calibsft.graded import REWARD_GRADERS
@@ -35,8 +37,6 @@ from calibsft.rl.sampling import GroupSampler, QuestionPlan
 from calibsft.rl.scoring import Scorer
 from calibsft.rl.settings import RlSettings
 from calibsft.rl.trainer import RlTrainer
-from calibsft.rollouts.engine import Sampling
-from calibsft.rollouts.engine_transformers import TransformersEngine
 from calibsft.schema import Question
 from calibsft.training.adapters import with_adapters
 from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint
@@ -63,6 +63,7 @@ def train_policy(
     evaluation: EvalSettings | None = None,
     label: str = "rl",
     judge: AnswerJudge | None = None,
+    engine: EngineSettings | None = None,
 ) -> dict[str, Any]:
     """Train `model_name` with `method` and leave the checkpoint in `folder/model`.
 
@@ -77,6 +78,8 @@ def train_policy(
     judge
         Grades the answers of kind `judge`, those that are rewarded and those of evaluations; without one they are matched
         against their aliases.
+    engine
+        What samples the responses; without one the default.
 
     Returns
     -------
@@ -85,6 +88,8 @@ def train_policy(
     """
     require_format(method, confidence_format)
     require_fitting(method, settings)
+    engine = engine or default_engine()
+    require_trainable(engine)
     method = replace(method, divide_by_std=method.divide_by_std and not settings.mean_only)
     settings = with_defaults(settings, method)
     tokenizer = load_tokenizer(model_name)
@@ -98,8 +103,8 @@ def train_policy(
         model = with_adapters(model, settings.lora)
     workers = max(1, available_processors() // int(os.environ.get("LOCAL_WORLD_SIZE", 1)))
     with Verifier(judge, VerifierPool(workers)) as verifier:
-        policy = make_policy(model, tokenizer, confidence_format, method, settings, seed, verifier)
-        trainer = make_trainer(policy, asked, method, settings, seed, arguments)
+        policy = make_policy(model, tokenizer, engine, confidence_format, method, settings, seed, verifier)
+        trainer = make_trainer(model, policy, asked, method, settings, seed, arguments)
         require_savable(trainer)
         if evaluation is not None and settings.eval_every:
             trainer.add_callback(
@@ -134,6 +139,7 @@ def with_defaults(settings: RlSettings, method: Method) -> RlSettings:
 def make_policy(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
+    engine: EngineSettings,
     confidence_format: Format,
     method: Method,
     settings: RlSettings,
@@ -141,20 +147,21 @@ def make_policy(
     verifier: Verifier,
 ) -> Policy:
     """The model with what asking it and scoring its answers needs."""
-    engine = TransformersEngine(model, tokenizer, settings.max_rows)
+    sampler = engine_for_training(engine, model, tokenizer)
     scorer = Scorer(
         tokenizer,
-        engine.end_ids,
+        sampler.end_ids,
         confidence_format,
         method.confidence_tokens,
         verifier,
         settings.leave_one_out,
     )
     sampling = Sampling(1.0, 1.0, settings.max_new_tokens, settings.stop)
-    return Policy(engine, scorer, sampling, settings.group_size, seed)
+    return Policy(sampler, scorer, sampling, settings.group_size, seed)
 
 
 def make_trainer(
+    model: PreTrainedModel,
     policy: Policy,
     asked: Sequence[TrainingQuestion],
     method: Method,
@@ -172,7 +179,7 @@ def make_trainer(
         lambda outcome: gather_object([outcome]),
     )
     trainer = RlTrainer(
-        model=policy.engine.model,
+        model=model,
         args=arguments,
         reward_funcs=_no_reward,
         train_dataset=Dataset.from_dict({"prompt": [""]}),

@@ -11,16 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
-from transformers import PreTrainedTokenizerBase
 
 from calibsft.artifacts import QUESTIONS, shard_name, shards, write_parquet
+from calibsft.engines.engine import Completion, Engine, Request, Sampling, sample_seed
 from calibsft.errors import InputError
 from calibsft.progress import Progress, warn
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse
+from calibsft.responses.prompts import prompt_ids, require_room
 from calibsft.rollouts.endings import Cut, force_endings
-from calibsft.rollouts.engine import Completion, Engine, Request, Sampling, sample_seed
-from calibsft.rollouts.prompts import prompt_ids, require_room
 from calibsft.rollouts.read import text_offsets, value_entropy
 from calibsft.schema import Question, Rollout
 
@@ -42,8 +41,6 @@ class Collector:
 
     Parameters
     ----------
-    context
-        The model's context length, None when unlimited.
     force_answer
         Ask for the answer of a response that did not end; its text stays as it was sampled.
     """
@@ -51,17 +48,13 @@ class Collector:
     def __init__(
         self,
         engine: Engine,
-        tokenizer: PreTrainedTokenizerBase,
         confidence_format: Format,
         sampling: Sampling,
         seed: int,
-        context: int | None = None,
-        device: str = "cpu",
         force_answer: bool = False,
     ) -> None:
-        self.engine, self.tokenizer, self.format = engine, tokenizer, confidence_format
-        self.sampling, self.seed, self.context, self.device = sampling, seed, context, device
-        self.force_answer = force_answer
+        self.engine, self.tokenizer, self.format = engine, engine.tokenizer, confidence_format
+        self.sampling, self.seed, self.force_answer = sampling, seed, force_answer
         self._pieces: dict[int, str] = {}
 
     def collect(
@@ -76,7 +69,7 @@ class Collector:
         require_unique(questions)
         prompts = {(q.dataset, q.id): prompt_ids(self.tokenizer, q.text, self.format) for q in questions}
         for (_, question_id), prompt in prompts.items():
-            require_room(prompt, self.context, question_id)
+            require_room(prompt, self.engine.context, question_id)
         _keep_questions(folder, questions_frame(questions))
         plan = plan_shards(questions, shard_questions)
         missing = {name: part for name, part in plan.items() if not _holds(folder / name, part, samples)}
@@ -126,7 +119,7 @@ class Collector:
             )
             for q, sample, ids in cut
         ]
-        return force_endings(self.engine, self.tokenizer, cuts, sampling, self.context, confidence)
+        return force_endings(self.engine, cuts, sampling, confidence)
 
     def _seeds(self, question: Question, count: int) -> tuple[int, ...]:
         return tuple(sample_seed(self.seed, question.dataset, question.id, i) for i in range(count))

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from transformers import PreTrainedTokenizerBase
 
+from calibsft.engines.engine import Completion, Engine, Request, Sampling
 from calibsft.responses.spans import decode
-from calibsft.rollouts.engine import Completion, Engine, Request, Sampling
 
 THINKING_ENDED = "\n\nThinking time ended. This is my final answer.\n</think> <answer>"
 ANSWER_TOKENS = 50
@@ -64,21 +64,16 @@ _CONFIDENCE = _Element("confidence", CONFIDENCE_TOKENS, _confidence_opening)
 
 
 def force_endings(
-    engine: Engine,
-    tokenizer: PreTrainedTokenizerBase,
-    cuts: Sequence[Cut],
-    sampling: Sampling,
-    context: int | None = None,
-    confidence: bool = True,
+    engine: Engine, cuts: Sequence[Cut], sampling: Sampling, confidence: bool = True
 ) -> list[Completion]:
     """End every response with an answer and, if asked for, a confidence.
+
+    What does not fit into the model's context before the ending is cut off.
 
     Parameters
     ----------
     sampling
         Temperature and top-p of the forced tokens; its other settings do not apply.
-    context
-        The model's context length; what does not fit before the ending is cut off.
 
     Returns
     -------
@@ -86,9 +81,9 @@ def force_endings(
         In order; tokens that were not sampled here have NaN as log-probability and entropy. `finished` tells
         whether the last element was closed.
     """
-    bodies = [_body(tokenizer, cut, context) for cut in cuts]
+    bodies = [_body(engine.tokenizer, cut, engine.context) for cut in cuts]
     for element in (_ANSWER, _CONFIDENCE) if confidence else (_ANSWER,):
-        bodies = _write(engine, tokenizer, cuts, bodies, element, sampling, context)
+        bodies = _write(engine, cuts, bodies, element, sampling)
     return bodies
 
 
@@ -110,15 +105,10 @@ def _ends_inside_tag(text: str) -> bool:
 
 
 def _write(
-    engine: Engine,
-    tokenizer: PreTrainedTokenizerBase,
-    cuts: Sequence[Cut],
-    bodies: Sequence[Completion],
-    element: _Element,
-    sampling: Sampling,
-    context: int | None,
+    engine: Engine, cuts: Sequence[Cut], bodies: Sequence[Completion], element: _Element, sampling: Sampling
 ) -> list[Completion]:
     """Let the model write `element` behind every body that lacks it and has room for it."""
+    tokenizer, context = engine.tokenizer, engine.context
     openings = [element.opening(decode(tokenizer, body.token_ids)) for body in bodies]
     opened = {
         i: _join(bodies[i], _without_figures(_ids(tokenizer, opening), finished=False))
@@ -132,25 +122,19 @@ def _write(
     results = engine.generate(requests, drawing)
     ended = list(bodies)
     for i, (written,) in zip(fitting, results, strict=True):
-        ended[i] = _closed(engine, tokenizer, opened[i], written, element)
+        ended[i] = _closed(engine, opened[i], written, element)
     return ended
 
 
-def _closed(
-    engine: Engine,
-    tokenizer: PreTrainedTokenizerBase,
-    body: Completion,
-    written: Completion,
-    element: _Element,
-) -> Completion:
+def _closed(engine: Engine, body: Completion, written: Completion, element: _Element) -> Completion:
     """`body` and what was written behind it; an answer that did not end in time is closed where it stands."""
     if written.token_ids and written.token_ids[-1] in engine.end_ids:
         written = _first(written, len(written.token_ids) - 1)
     closing = f"</{element.name}>"
-    closed = closing in decode(tokenizer, written.token_ids)
+    closed = closing in decode(engine.tokenizer, written.token_ids)
     joined = _join(body, replace(written, finished=closed))
     if element is _ANSWER and not closed:
-        return _join(joined, _without_figures(_ids(tokenizer, closing), finished=True))
+        return _join(joined, _without_figures(_ids(engine.tokenizer, closing), finished=True))
     return joined
 
 

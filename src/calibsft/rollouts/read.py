@@ -2,9 +2,9 @@
 
 from transformers import PreTrainedTokenizerBase
 
+from calibsft.engines.engine import Completion
 from calibsft.responses.parse import Parsed
 from calibsft.responses.spans import TokenOffsets
-from calibsft.rollouts.engine import Completion
 
 
 def text_offsets(

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from calibsft.settings import Flag, Mark, Settings, Stop
+from calibsft.settings import Flag, Settings, Stop
 
 
 class RolloutSettings(Settings):
@@ -15,11 +15,6 @@ class RolloutSettings(Settings):
     top_p: float = Field(0.95, gt=0, le=1, description="share of the likeliest tokens that may be drawn")
     max_new_tokens: int = Field(8192, ge=1, description="length limit of a response")
     stop: Stop = ()
-    max_rows: Annotated[
-        int,
-        Mark.ADJUSTABLE,
-        Field(ge=1, description="sequences decoded side by side; lower it when memory is short"),
-    ] = 64
     shard_questions: int = Field(100, ge=1, description="questions per Parquet shard, the unit of resuming")
     force_answer: bool = Field(
         False, description="ask for the answer of a truncated response and count it in the success rate"

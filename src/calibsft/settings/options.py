@@ -5,7 +5,7 @@ otherwise. Options hold no defaults of their own: what is not given is left to t
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 
 from calibsft.errors import InputError
 from calibsft.settings.base import Flag, Mark, Settings
-from calibsft.settings.choice import choice_of, section_class
+from calibsft.settings.choice import OneOf, choice_of, section_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,20 +104,27 @@ def comma_separated(text: str) -> tuple[str, ...]:
 
 def _options(kind: type[Settings], main: str, path: tuple[str, ...], prefix: str) -> Iterator[Option]:
     for name, field in kind.model_fields.items():
-        if section_class(field) is None:
-            yield from _of_value(field, (*path, name), prefix)
-            continue
-        inner = "" if (*path, name) == (main,) else f"{prefix}{name}-"
-        for section in _classes(field):
-            yield from _options(section, main, (*path, name), inner)
+        inside, inner = (*path, name), "" if (*path, name) == (main,) else f"{prefix}{name}-"
+        if choice := choice_of(field):
+            yield from _of_choice(choice, main, inside, inner)
+        elif section := section_class(field):
+            yield from _options(section, main, inside, inner)
+        else:
+            yield from _of_value(field, inside, prefix)
 
 
-def _classes(field: FieldInfo) -> list[type[Settings]]:
-    """The classes that a section may have: several where its name decides."""
-    if choice := choice_of(field):
-        return list(dict.fromkeys(choice.classes.values()))
-    section = section_class(field)
-    return [section] if section else []
+def _of_choice(choice: OneOf, main: str, path: tuple[str, ...], prefix: str) -> Iterator[Option]:
+    """What is chosen, and what can be said of each choice."""
+    words = f"one of {', '.join(choice.classes)}"
+    flag = f"--{choice.kind}"
+    yield Option((*path, "name"), (flag,), str, False, choice.default, False, False, words, path[0])
+    for section in dict.fromkeys(choice.classes.values()):
+        for option in _options(section, main, path, prefix):
+            takers = choice.takers(option.key[-1])
+            every = len(takers) == len(choice.classes)
+            help_text = option.help if every else f"{option.help} ({', '.join(takers)})"
+            if option.key != (*path, "name"):
+                yield replace(option, help=help_text, required=False)
 
 
 def _of_value(field: FieldInfo, key: tuple[str, ...], prefix: str) -> Iterator[Option]:

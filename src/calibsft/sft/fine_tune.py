@@ -12,7 +12,7 @@ from calibsft.errors import InputError
 from calibsft.models import context_length, load_model, load_tokenizer, pick_device, require_one_gpu
 from calibsft.progress import FIRST_PROCESS, Progress, warn
 from calibsft.responses.formats import Format
-from calibsft.rollouts.prompts import prompt_ids
+from calibsft.responses.prompts import prompt_ids
 from calibsft.sft.batches import PlannedExamples, collate, training_order
 from calibsft.sft.card import sft_card
 from calibsft.sft.encode import Encoder, Example

@@ -6,9 +6,12 @@ from typing import Annotated
 from pydantic import Field
 
 from calibsft.artifacts import MANIFEST, read_manifest
+from calibsft.engines import EngineSection
 from calibsft.settings import Mark
 
 Model = Annotated[str, Mark.CONTENT, Field(description="checkpoint folder or Hub id")]
+# How fast responses are sampled does not shape them; what else an engine reads are inputs of the stage.
+Engine = Annotated[EngineSection, Mark.ADJUSTABLE]
 Verdicts = Annotated[
     Path | None, Mark.CONTENT, Field(description="folder that `calibsft verify` wrote for these rollouts")
 ]

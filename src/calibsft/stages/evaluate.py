@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from calibsft.artifacts import model_inputs
+from calibsft.engines import default_engine
 from calibsft.estimators import choose_estimators
 from calibsft.evaluation.settings import EvalSettings
 from calibsft.judge.settings import JudgeSettings
@@ -11,7 +12,7 @@ from calibsft.questions import benchmark_inputs, evaluated_benchmark
 from calibsft.responses.formats import get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
 from calibsft.settings import Device, Dtype, Seed
-from calibsft.stages.common import Model
+from calibsft.stages.common import Engine, Model
 from calibsft.stages.lineage import lineage_of
 from calibsft.stages.stage import Facts, Stage
 
@@ -28,6 +29,7 @@ class EvalStage(Stage):
 
     model: Model
     eval: EvalSettings = EvalSettings()
+    engine: Engine = default_engine()
     judge: JudgeSettings = JudgeSettings()
     format: FormatName = DEFAULT_FORMAT
     seed: Seed = 0
@@ -43,13 +45,15 @@ class EvalStage(Stage):
             evaluated_benchmark(name)
 
     def inputs(self) -> dict[str, str]:
-        return {**model_inputs(self.model), **benchmark_inputs(self.eval.benchmarks, self.eval.data_dir)}
+        asked = benchmark_inputs(self.eval.benchmarks, self.eval.data_dir)
+        return {**model_inputs(self.model), **asked, **self.engine.inputs()}
 
     def work(self, folder: Path, label: str) -> Facts:
         from calibsft.evaluation import evaluate_model
 
         facts = evaluate_model(
             self.model,
+            self.engine,
             self.eval,
             self.judge,
             get_format(self.format),

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field
 
 from calibsft.artifacts import JUDGE_CACHE, file_hash, model_inputs, read_manifest
+from calibsft.engines import default_engine, require_trainable
 from calibsft.errors import InputError
 from calibsft.evaluation.settings import EvalSettings
 from calibsft.judge.settings import JudgeSettings
@@ -17,7 +18,7 @@ from calibsft.rl.fitting import require_fitting, require_format
 from calibsft.rl.methods import METHODS, get_method
 from calibsft.rl.settings import RlSettings
 from calibsft.settings import Device, Mark, Seed
-from calibsft.stages.common import Model, Verdicts
+from calibsft.stages.common import Engine, Model, Verdicts
 from calibsft.stages.lineage import trained
 from calibsft.stages.stage import Facts, Stage
 
@@ -47,6 +48,7 @@ class RlStage(Stage):
     ]
     verdicts: Verdicts = None
     rl: RlSettings = RlSettings()
+    engine: Engine = default_engine()
     eval: EvalSettings = EvalSettings()
     judge: JudgeSettings = JudgeSettings()
     format: FormatName = DEFAULT_FORMAT
@@ -64,6 +66,7 @@ class RlStage(Stage):
         method = get_method(self.method)
         require_format(method, get_format(self.format))
         require_fitting(method, self.rl)
+        require_trainable(self.engine)
         for name in self.eval.benchmarks:
             evaluated_benchmark(name)
         if self.rl.eval_every and not self.eval.benchmarks:
@@ -98,6 +101,7 @@ class RlStage(Stage):
             self.eval,
             label,
             load_answer_judge(self.judge, folder / JUDGE_CACHE, self.device),
+            self.engine,
         )
         return {"model": self.model, **trained(self.model, self.method, self.seed), **facts}
 

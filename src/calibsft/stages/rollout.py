@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from calibsft.artifacts import model_inputs
+from calibsft.engines import default_engine
 from calibsft.questions import QuestionSettings, load_source, source_hash
 from calibsft.responses.formats import get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
 from calibsft.rollouts.settings import RolloutSettings
 from calibsft.settings import Device, Dtype, Seed
-from calibsft.stages.common import Model
+from calibsft.stages.common import Engine, Model
 from calibsft.stages.lineage import lineage_of
 from calibsft.stages.stage import Facts, Stage
 
@@ -23,6 +24,7 @@ class RolloutStage(Stage):
     model: Model
     questions: QuestionSettings
     rollout: RolloutSettings = RolloutSettings()
+    engine: Engine = default_engine()
     format: FormatName = DEFAULT_FORMAT
     seed: Seed = 0
     device: Device = "auto"
@@ -30,17 +32,23 @@ class RolloutStage(Stage):
 
     def inputs(self) -> dict[str, str]:
         asked = source_hash(self.questions.source, self.questions.data_dir)
-        return {"questions": asked, **model_inputs(self.model)}
+        return {"questions": asked, **model_inputs(self.model), **self.engine.inputs()}
 
     def work(self, folder: Path, label: str) -> Facts:
         questions = load_source(self.questions.source, self.questions.data_dir)[: self.questions.limit]
         from calibsft.rollouts.load import load_collector
 
         collector = load_collector(
-            self.model, get_format(self.format), self.rollout, self.seed, self.device, self.dtype
+            self.model,
+            self.engine,
+            get_format(self.format),
+            self.rollout,
+            self.seed,
+            self.device,
+            self.dtype,
         )
         tokens = collector.collect(
             questions, lambda _: self.rollout.samples, folder, self.rollout.shard_questions, label
         )
-        facts = {"tokens": tokens, "device": collector.device, "questions": len(questions)}
+        facts = {"tokens": tokens, "device": collector.engine.device, "questions": len(questions)}
         return {**lineage_of(self.model), **facts}

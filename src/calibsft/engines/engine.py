@@ -1,4 +1,4 @@
-"""What every engine takes and gives, so that `collect` does not know which one it drives.
+"""What every engine takes and gives, so that nobody who drives one knows which it is.
 
 An engine samples completions for prompts that are already token ids. One `Request` is one question: all
 its samples share one prefill. Each sample carries its own seed, so a response does not depend on what else
@@ -8,11 +8,17 @@ was in the batch or on which samples an earlier run already finished.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibsft.engines.settings import EngineSettings
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+S = TypeVar("S", bound=EngineSettings)
 FloatArray: TypeAlias = NDArray[np.float32]
 
 
@@ -39,7 +45,8 @@ class Completion:
     """One sampled response.
 
     `token_ids` include the end-of-sequence token when `finished` by it; `logprobs` and `entropies` (nats) have
-    one entry per token and are those of the model itself at temperature 1, whatever the sampling.
+    one entry per token and are those of the model itself at temperature 1, whatever the sampling; NaN where an engine
+    does not know them.
     """
 
     token_ids: tuple[int, ...]
@@ -65,16 +72,61 @@ class NextTokens(Protocol):
 
 
 class Engine(NextTokens, Protocol):
-    """Samples completions; `generate` returns one list per request, in order."""
+    """Samples completions from one model. One that knows texts alone is a `TextEngine`."""
 
-    end_ids: tuple[int, ...]
+    @property
+    def tokenizer(self) -> "PreTrainedTokenizerBase": ...
+
+    @property
+    def end_ids(self) -> tuple[int, ...]:
+        """Every id that ends a response."""
+        ...
+
+    @property
+    def context(self) -> int | None:
+        """How many tokens prompt and response may have together, None when unlimited."""
+        ...
+
+    @property
+    def device(self) -> str:
+        """Where the model runs, for manifests."""
+        ...
 
     def generate(
         self,
         requests: Sequence[Request],
         sampling: Sampling,
         on_done: Callable[[int, int], None] | None = None,
-    ) -> list[list[Completion]]: ...
+    ) -> list[list[Completion]]:
+        """One list per request, in order; `on_done(responses, tokens)` is called as they are done."""
+        ...
+
+
+class TrainableEngine(Engine, Protocol):
+    """An engine that RL can sample with: it knows log-probabilities and takes new weights."""
+
+    def update_weights(self, model: "PreTrainedModel") -> None:
+        """Sample from the weights of `model` from now on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineKind(Generic[S]):
+    """One engine as `ENGINES` lists it.
+
+    Attributes
+    ----------
+    settings
+        The class of its settings, whose `name` is that of the engine.
+    load
+        From settings, model, device and dtype to the engine; heavy libraries are imported here.
+    for_training
+        From settings, a model in memory and its tokenizer to an engine for RL; None where it cannot be one.
+    """
+
+    settings: type[S]
+    load: Callable[[S, str, str, str], Engine]
+    for_training: "Callable[[S, PreTrainedModel, PreTrainedTokenizerBase], TrainableEngine] | None" = None
 
 
 def sample_seed(run_seed: int, dataset: str, question_id: str, sample: int) -> int:

@@ -4,17 +4,17 @@ Templates without a system role get the system prompt at the head of the user tu
 template get plain text. Does not truncate: a prompt that leaves no room for an answer is refused.
 """
 
-from typing import Any
-
-from jinja2.exceptions import TemplateError
-from transformers import PreTrainedTokenizerBase
+from typing import TYPE_CHECKING, Any
 
 from calibsft.errors import InputError
 from calibsft.responses.formats import Format, messages
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 
 def prompt_ids(
-    tokenizer: PreTrainedTokenizerBase, question: str, confidence_format: Format
+    tokenizer: "PreTrainedTokenizerBase", question: str, confidence_format: Format
 ) -> tuple[int, ...]:
     """The token ids that ask `question` and open the assistant's turn."""
     conversation = messages(question, confidence_format)
@@ -24,7 +24,9 @@ def prompt_ids(
     return tuple(ids)
 
 
-def _render(tokenizer: PreTrainedTokenizerBase, conversation: list[dict[str, str]]) -> str:
+def _render(tokenizer: "PreTrainedTokenizerBase", conversation: list[dict[str, str]]) -> str:
+    from jinja2.exceptions import TemplateError
+
     try:
         return str(tokenizer.apply_chat_template(conversation, tokenize=False, add_generation_prompt=True))
     except TemplateError:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibsft.endpoint import Endpoint, Role, Way
+from calibsft.engines.engine import FloatArray
 from calibsft.errors import InputError
 from calibsft.progress import warn
 from calibsft.responses.spans import Decoder, decode
-from calibsft.rollouts.engine import FloatArray
 
 if TYPE_CHECKING:
     from openai import OpenAI

@@ -1,0 +1,78 @@
+"""Who samples responses: every engine by its name, and the one way to load one.
+
+An engine is one file, listed in `ENGINES`. Importing this loads neither torch nor any engine's libraries: `load_engine` does.
+"""
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from calibsft.engines.engine import Engine, EngineKind, TrainableEngine
+from calibsft.engines.scripted import SCRIPTED
+from calibsft.engines.settings import EngineSettings
+from calibsft.engines.transformers import TRANSFORMERS
+from calibsft.errors import InputError
+from calibsft.settings import one_of, validated
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+__all__ = [
+    "ENGINES",
+    "Engine",
+    "EngineSection",
+    "EngineSettings",
+    "TrainableEngine",
+    "default_engine",
+    "engine_for_training",
+    "load_engine",
+    "require_trainable",
+]
+
+ENGINES: dict[str, EngineKind[Any]] = {
+    "transformers": TRANSFORMERS,
+    "scripted": SCRIPTED,
+}
+DEFAULT = "transformers"
+
+if TYPE_CHECKING:
+    EngineSection: TypeAlias = EngineSettings
+else:
+    EngineSection = one_of("engine", {name: kind.settings for name, kind in ENGINES.items()}, DEFAULT)
+
+
+def default_engine(**given: Any) -> EngineSettings:
+    """The settings of the engine that is used where none is named."""
+    settings: EngineSettings = validated(ENGINES[DEFAULT].settings, given, "engine")
+    return settings
+
+
+def load_engine(settings: EngineSettings, model: str, device: str = "auto", dtype: str = "auto") -> Engine:
+    """The engine that `settings` name, ready to sample.
+
+    Parameters
+    ----------
+    model
+        A checkpoint folder or Hub id.
+    device, dtype
+        As in a recipe; "auto" is the first GPU, else the CPU.
+    """
+    return ENGINES[settings.name].load(settings, model, device, dtype)
+
+
+def engine_for_training(
+    settings: EngineSettings, model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase"
+) -> TrainableEngine:
+    """The engine that `settings` name, around a model in memory whose weights change between two samplings."""
+    require_trainable(settings)
+    make = ENGINES[settings.name].for_training
+    assert make is not None
+    return make(settings, model, tokenizer)
+
+
+def require_trainable(settings: EngineSettings) -> None:
+    """Refuse an engine that cannot sample from a model in training."""
+    if ENGINES[settings.name].for_training is None:
+        able = [name for name, kind in ENGINES.items() if kind.for_training]
+        raise InputError(
+            f"the engine '{settings.name}' cannot sample from a model in training, and RL needs one that can; set engine.name"
+            f" to {' or '.join(able)}"
+        )

@@ -1,0 +1,109 @@
+"""The engine `scripted`: says what a file says, for responses that exist already and for tests.
+
+A prompt is recognised by its tokens: those that the question would be asked with, in any confidence format. Cannot go on
+from a response that was cut, and knows no probabilities.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from calibsft.artifacts import file_hash
+from calibsft.engines.engine import Engine, EngineKind, Request
+from calibsft.engines.settings import EngineSettings
+from calibsft.engines.text_engine import TextEngine
+from calibsft.errors import InputError
+from calibsft.responses.formats import FORMATS
+from calibsft.responses.prompts import prompt_ids
+from calibsft.responses.spans import decode
+from calibsft.tables import read_table, require_columns, require_filled, shown, text_column
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Prompts = dict[tuple[int, ...], str]
+
+
+class ScriptedSettings(EngineSettings):
+    """Where the responses are; the model is asked for its tokenizer alone."""
+
+    name: Literal["scripted"] = "scripted"
+    responses: Path = Field(
+        description="CSV, JSONL or Parquet with question and response; rows of one question are its samples, in order"
+    )
+
+    def inputs(self) -> dict[str, str]:
+        return {"engine.responses": file_hash(self.responses)}
+
+
+class ScriptedEngine(TextEngine):
+    """Replays texts: sample i of a question is its i-th text, however often it is asked.
+
+    Parameters
+    ----------
+    responses
+        The texts of each question.
+    """
+
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", responses: Mapping[str, Sequence[str]]) -> None:
+        super().__init__(tokenizer)
+        self._responses = responses
+        self._prompts: dict[str, Prompts] = {}
+
+    def texts(self, request: Request) -> Sequence[str]:
+        question, wanted = self._question(request.prompt_ids), len(request.seeds)
+        texts = self._responses[question]
+        if len(texts) < wanted:
+            raise InputError(
+                f"the script has {len(texts)} responses to the question {shown(question)} and {wanted} are asked for; add"
+                " some, or ask for fewer samples"
+            )
+        return texts[:wanted]
+
+    def _question(self, prompt: tuple[int, ...]) -> str:
+        for name in FORMATS:
+            if (question := self._prompts_in(name).get(prompt)) is not None:
+                return question
+        raise InputError(
+            f"the script has no response to the prompt that ends with {decode(self.tokenizer, prompt)[-200:]!r}; add some"
+            " for its question, worded as it is asked; a response that was cut cannot go on"
+        )
+
+    def _prompts_in(self, format_name: str) -> Prompts:
+        """The question that each prompt asks, in one confidence format."""
+        if format_name not in self._prompts:
+            found: Prompts = {}
+            for question in self._responses:
+                prompt = prompt_ids(self.tokenizer, question, FORMATS[format_name])
+                if (other := found.setdefault(prompt, question)) != question:
+                    raise InputError(
+                        f"the questions {shown(other)} and {shown(question)} are the same for this model's tokenizer; remove one"
+                        " from the script, or take another model"
+                    )
+            self._prompts[format_name] = found
+        return self._prompts[format_name]
+
+
+def read_script(path: Path) -> dict[str, list[str]]:
+    """The responses to each question in a file, in its order; an empty response is one."""
+    frame = read_table(path)
+    require_columns(path, frame, ("question", "response"))
+    require_filled(path, frame, "question")
+    found: dict[str, list[str]] = {}
+    responses = text_column(path, frame, "response").fill_null("")
+    for question, response in zip(text_column(path, frame, "question"), responses, strict=True):
+        found.setdefault(question, []).append(response)
+    return found
+
+
+def load(settings: ScriptedSettings, model: str, device: str, dtype: str) -> Engine:
+    """The responses of the file, in the tokens of `model`."""
+    responses = read_script(settings.responses)
+    from calibsft.models import load_tokenizer
+
+    return ScriptedEngine(load_tokenizer(model), responses)
+
+
+SCRIPTED = EngineKind(ScriptedSettings, load)

@@ -1,0 +1,45 @@
+"""The engine `transformers`: any Hugging Face causal model, loaded here. Its settings, without its libraries."""
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from calibsft.engines.engine import Engine, EngineKind, TrainableEngine
+from calibsft.engines.settings import EngineSettings
+from calibsft.settings import Flag
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+MAX_ROWS = 64
+
+
+class TransformersSettings(EngineSettings):
+    """How many responses are sampled at once."""
+
+    name: Literal["transformers"] = "transformers"
+    max_rows: Annotated[
+        int,
+        Flag("--max-rows", always=True),
+        Field(ge=1, description="sequences decoded side by side: more are faster, fewer need less memory"),
+    ] = MAX_ROWS
+
+
+def load(settings: TransformersSettings, model: str, device: str, dtype: str) -> Engine:
+    """The checkpoint `model` and its tokenizer, loaded."""
+    from calibsft.models import load_model, load_tokenizer
+
+    tokenizer = load_tokenizer(model)
+    return for_training(settings, load_model(model, device, dtype), tokenizer)
+
+
+def for_training(
+    settings: TransformersSettings, model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase"
+) -> TrainableEngine:
+    """The same around a model that is in memory already."""
+    from calibsft.engines.transformers.engine import TransformersEngine
+
+    return TransformersEngine(model, tokenizer, settings.max_rows)
+
+
+TRANSFORMERS = EngineKind(TransformersSettings, load, for_training)

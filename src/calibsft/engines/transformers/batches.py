@@ -1,0 +1,54 @@
+"""Cut prompts and samples into batches that fit, and pad them; which tokens are drawn is `decoding`."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from calibsft.engines.engine import Request
+
+# Tokens, padding included, of whole sequences that go through the model at once: some gigabytes with a model of 8B.
+PASS_TOKENS = 32_768
+
+
+def passes(prompts: Iterable[tuple[int, ...]], max_rows: int) -> Iterator[list[tuple[int, ...]]]:
+    """Prompts of similar length together, as many as `max_rows` and `PASS_TOKENS` allow, one at least."""
+    batch: list[tuple[int, ...]] = []
+    for prompt in sorted(prompts, key=len):
+        if batch and (len(batch) == max_rows or (len(batch) + 1) * len(prompt) > PASS_TOKENS):
+            yield batch
+            batch = []
+        batch.append(prompt)
+    if batch:
+        yield batch
+
+
+def left_padded(
+    prompts: Sequence[tuple[int, ...]], pad: int, device: torch.device
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Ids, mask and positions of prompts that end in the same column; no mask where there is nothing to hide."""
+    widths = [len(prompt) for prompt in prompts]
+    width = max(widths)
+    ids = [[pad] * (width - len(prompt)) + list(prompt) for prompt in prompts]
+    mask_S_T = torch.tensor([[0] * (width - n) + [1] * n for n in widths], device=device)
+    positions_S_T = (mask_S_T.cumsum(-1) - 1).clamp(min=0)
+    return torch.tensor(ids, device=device), mask_S_T if min(widths) < width else None, positions_S_T
+
+
+def batches_of(requests: Sequence[Request], max_rows: int) -> list[list[tuple[int, range]]]:
+    """Cut the work into batches of (request, samples), similar prompt lengths together."""
+    order = sorted(range(len(requests)), key=lambda i: len(requests[i].prompt_ids))
+    pieces = (
+        (i, range(start, min(start + max_rows, len(requests[i].seeds))))
+        for i in order
+        for start in range(0, len(requests[i].seeds), max_rows)
+    )
+    batches: list[list[tuple[int, range]]] = []
+    rows = max_rows
+    for i, samples in pieces:
+        if rows + len(samples) > max_rows:
+            batches.append([])
+            rows = 0
+        batches[-1].append((i, samples))
+        rows += len(samples)
+    return batches

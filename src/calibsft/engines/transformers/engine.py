@@ -1,0 +1,98 @@
+"""Sample with any Hugging Face causal model, on CPU or GPU.
+
+Log-probabilities and entropies are taken from the logits that the sampling needs anyway. Prompts arrive as token ids: how a
+question becomes a prompt is `responses.prompts`. Does not do tensor parallelism or paged attention: that is vLLM's work.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from calibsft.engines.engine import Completion, FloatArray, Request, Sampling
+from calibsft.engines.transformers import MAX_ROWS
+from calibsft.engines.transformers.attention import quick_single_tokens
+from calibsft.engines.transformers.batches import batches_of, left_padded, passes
+from calibsft.engines.transformers.decoding import Decoding
+from calibsft.models import context_length, require_end_token
+
+
+class TransformersEngine:
+    """Samples from one loaded model.
+
+    Parameters
+    ----------
+    max_rows
+        Most sequences decoded side by side; bounded by memory.
+    """
+
+    def __init__(
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_rows: int = MAX_ROWS
+    ) -> None:
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.max_rows = max_rows
+        self.end_ids = end_token_ids(model, tokenizer)
+        self.context = context_length(model)
+
+    @property
+    def device(self) -> str:
+        return str(self.model.device)
+
+    def update_weights(self, model: PreTrainedModel) -> None:
+        """Sample from `model` itself from now on: nothing is copied."""
+        self.model = model
+
+    @torch.inference_mode()
+    def generate(
+        self,
+        requests: Sequence[Request],
+        sampling: Sampling,
+        on_done: Callable[[int, int], None] | None = None,
+    ) -> list[list[Completion]]:
+        """Sample every seed of every request; `on_done(responses, tokens)` is told after each batch."""
+        results: list[list[Completion | None]] = [[None] * len(request.seeds) for request in requests]
+        for batch in batches_of(requests, self.max_rows):
+            with quick_single_tokens(self.model):
+                completions = Decoding(self, [requests[i] for i, _ in batch], batch, sampling).run()
+            for row, completion in completions:
+                results[row.request][row.sample] = completion
+            if on_done:
+                on_done(len(completions), sum(len(completion.token_ids) for _, completion in completions))
+        return [[completion for completion in row if completion is not None] for row in results]
+
+    @torch.inference_mode()
+    def next_logprobs(
+        self,
+        prompts: Sequence[tuple[int, ...]],
+        ids: Sequence[int],
+        on_done: Callable[[int], None] | None = None,
+    ) -> FloatArray:
+        """One pass over every distinct prompt; see `NextTokens`."""
+        copies = Counter(prompts)
+        found: dict[tuple[int, ...], FloatArray] = {}
+        for batch in passes(copies, self.max_rows):
+            ids_B_T, mask_B_T, positions_B_T = left_padded(batch, self.end_ids[0], self.model.device)
+            output = self.model(
+                input_ids=ids_B_T,
+                attention_mask=mask_B_T,
+                position_ids=positions_B_T,
+                use_cache=False,
+                logits_to_keep=1,
+            )
+            logprobs_B_V: Tensor = output.logits[:, -1].float().log_softmax(-1)
+            found |= zip(batch, logprobs_B_V[:, list(ids)].cpu().numpy(), strict=True)
+            if on_done:
+                on_done(sum(copies[prompt] for prompt in batch))
+        return np.array([found[prompt] for prompt in prompts], dtype=np.float32).reshape(-1, len(ids))
+
+
+def end_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
+    """Every id that ends a response: the tokenizer's, and those that the model's generation config names."""
+    require_end_token(tokenizer, model.config.name_or_path or "this model")
+    named = model.generation_config.eos_token_id if model.generation_config else None
+    ids = {tokenizer.eos_token_id, *(named if isinstance(named, list) else [named])} - {None}
+    return tuple(sorted(ids))
