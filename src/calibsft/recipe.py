@@ -22,7 +22,8 @@ from calibsft.rl.settings import RlSettings
 from calibsft.rollouts.settings import RolloutSettings
 from calibsft.settings import Seed, Settings, apply_override, merged, validated
 from calibsft.sft.settings import SftSettings
-from calibsft.targets.settings import TargetSettings
+from calibsft.targets import TargetSection
+from calibsft.targets.calibsft import CalibSftSettings
 from calibsft.verify.judge.settings import JudgeSettings
 from calibsft.yaml_text import YamlProblem, parse_yaml
 
@@ -60,7 +61,7 @@ class Recipe(Settings):
     base: BaseSettings = BaseSettings()
     questions: QuestionSettings = QuestionSettings()
     rollout: RolloutSettings = RolloutSettings()
-    targets: TargetSettings = TargetSettings()
+    targets: TargetSection = CalibSftSettings()
     sft: SftSettings = SftSettings()
     prior: PriorSettings = PriorSettings()
     rl: RlSettings = RlSettings()
@@ -144,18 +145,15 @@ def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe
 
 
 def _refuse_unknown_names(recipe: Recipe) -> None:
-    """Refuse a format, target, benchmark, method or estimator that does not exist now, not hours into the run."""
+    """Refuse a format, benchmark, method or estimator that does not exist now, not hours into the run."""
     from calibsft.benchmarks import get_benchmark
     from calibsft.responses.formats import get_format
     from calibsft.rl.fitting import require_fitting
     from calibsft.rl.methods import METHODS
-    from calibsft.targets import TARGETS
     from calibsft.training.watchers import require_watchers
 
     get_format(recipe.format)
     require_watchers(recipe.sft.report_to, "sft.report_to")
-    if recipe.targets.name not in TARGETS:
-        unknown_name("target", recipe.targets.name, list(TARGETS))
     for name in recipe.eval.benchmarks:
         get_benchmark(name)
     for method in recipe.rl_methods:

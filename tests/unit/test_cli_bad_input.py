@@ -158,7 +158,7 @@ def test_an_unknown_format(refused: Refused) -> None:
 
 def test_an_unknown_target(refused: Refused) -> None:
     said = refused("build", jsonl(pool()), "--out", "o", "--target", "csf")
-    assert said.startswith("unknown target 'csf'; did you mean 'csft'?")
+    assert said.startswith("build: unknown target 'csf'; did you mean 'csft'?")
 
 
 @pytest.mark.parametrize("mark, word, remedy", [("R", "correct", "harder"), ("W", "incorrect", "easier")])
@@ -185,7 +185,7 @@ def test_no_well_formed_response(refused: Refused) -> None:
 @pytest.mark.parametrize("value", ["1.5", "-0.1", "nan", "inf"])
 def test_lambda_out_of_range(refused: Refused, value: str) -> None:
     assert refused("build", jsonl(pool()), "--out", "o", "--lambda", value).startswith(
-        f"build: mix = {value}"
+        f"build: targets.mix = {value}"
     )
 
 

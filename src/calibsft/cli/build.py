@@ -9,11 +9,18 @@ from calibsft.artifacts import CARD, file_hash
 from calibsft.cli.options import AsJson, FormatName, Fresh, HashCheck, Out, Seed, perform
 from calibsft.errors import InputError
 from calibsft.progress import say
+from calibsft.settings import Settings, validated
+from calibsft.targets import TARGETS, TargetSection
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from calibsft.responses.formats import Format
+    from calibsft.targets.pool import Pool
+
+
+class BuildSettings(Settings):
+    """The section of a recipe that shapes a training set."""
+
+    targets: TargetSection
 
 
 def build(
@@ -29,13 +36,13 @@ def build(
         typer.Option("--verdicts", help="Folder that `calibsft verify` wrote, for a rollout folder."),
     ] = None,
     mix: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--mix",
             "--lambda",
-            help="Weight of the question's success rate against the response's correctness.",
+            help="Of calibsft: weight of the question's success rate against the response's correctness. Default: 0.5.",
         ),
-    ] = 0.5,
+    ] = None,
     format: FormatName = "probability",
     from_format: Annotated[
         str | None,
@@ -50,7 +57,10 @@ def build(
         typer.Option("--samples", "-n", help="Use the first so many responses of every question alone."),
     ] = None,
     target: Annotated[
-        str, typer.Option("--target", help="calibsft (mixed) or csft (success rate alone).")
+        str,
+        typer.Option(
+            "--target", help="; ".join(f"{name}: {t.description}" for name, t in TARGETS.items()) + "."
+        ),
     ] = "calibsft",
     balance: Annotated[
         bool,
@@ -67,28 +77,27 @@ def build(
     hash_check: HashCheck = True,
     as_json: AsJson = False,
 ) -> None:
-    """Turn graded responses into a CalibSFT training set: sft.parquet and sft.jsonl (chat format).
+    """Turn graded responses into a training set: sft.parquet and sft.jsonl (chat format), and labels.parquet for all of them.
 
-    Each response's confidence is replaced by mix * (its question's success rate) + (1 - mix) * (is it correct);
-    reasoning and answer stay byte-identical. Responses of one format make a training set in another:
+    Each response's confidence is replaced by its target: for calibsft mix * (its question's success rate) + (1 - mix) * (is it
+    correct). Reasoning and answer stay byte-identical. Responses of one format make a training set in another:
     `--from-format probability --format integer`.
     """
     from calibsft.report.terminal import build_lines
     from calibsft.responses.formats import get_format
-    from calibsft.settings import validated
     from calibsft.targets.build import SUMMARY
     from calibsft.targets.build import build as build_targets
-    from calibsft.targets.settings import TargetSettings
 
-    data = {
+    data: dict[str, Any] = {
         "name": target,
-        "mix": mix,
         "samples": samples,
         "balance": balance,
         "min_group": min_group,
         "redraws": redraws,
     }
-    settings = validated(TargetSettings, data, "build")
+    if mix is not None:
+        data["mix"] = mix
+    settings = validated(BuildSettings, {"targets": data}, "build").targets
     confidence_format = get_format(format)
     pool, written, inputs = _opened(source, verdicts, from_format, confidence_format)
 
@@ -118,7 +127,7 @@ def build(
 
 def _opened(
     source: Path, verdicts: Path | None, from_format: str | None, confidence_format: "Format"
-) -> "tuple[pl.LazyFrame, Format, dict[str, str]]":
+) -> "tuple[Pool, Format, dict[str, str]]":
     """The pool, how its responses write their confidence, and hashes of what it is made from."""
     from calibsft.artifacts import read_manifest
     from calibsft.responses.formats import get_format

@@ -19,8 +19,7 @@ from calibsft.artifacts import QUESTIONS
 from calibsft.estimators.estimator import Estimator, Evaluated
 from calibsft.progress import Progress
 from calibsft.responses.formats import Format
-from calibsft.schema import Grade
-from calibsft.tables import KEYS, QUESTION_KEYS
+from calibsft.schema import KEYS, QUESTION_KEYS, Grade
 from calibsft.verify.grader import GradeItem
 from calibsft.verify.math import MATH
 from calibsft.verify.text import key, stripped

@@ -21,8 +21,7 @@ from calibsft.evaluation.settings import EvalSettings
 from calibsft.metrics import score_table
 from calibsft.questions import evaluated_benchmark
 from calibsft.responses.formats import Format
-from calibsft.schema import Question
-from calibsft.tables import KEYS
+from calibsft.schema import KEYS, Question
 from calibsft.tables import ROWS as ROWS
 from calibsft.verify.judge import Judge, load_judge
 from calibsft.verify.judge.settings import JudgeSettings

@@ -5,6 +5,7 @@ all its rollouts. Reads stage folders lazily: no more than what is shown is ever
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +16,8 @@ from calibsft.evaluation import ROWS
 from calibsft.report.summary import Responses
 from calibsft.responses.formats import Format, get_format
 from calibsft.responses.parse import parse
-from calibsft.success_rates import rate_questions
-from calibsft.tables import KEYS, QUESTION_KEYS
-from calibsft.targets.build import SUMMARY, exact_targets
-from calibsft.targets.pool import first_samples, pool_of_run
-from calibsft.targets.settings import TargetSettings
+from calibsft.schema import KEYS, LABEL, QUESTION_KEYS
+from calibsft.targets.build import LABEL_TABLE
 
 RESPONSES = 100_000
 TRAINING_SHARE = 10
@@ -73,23 +71,22 @@ def file_responses(label: str, rows: pl.DataFrame, most: int = RESPONSES) -> lis
 def trained_responses(root: Path, stage: str, most: int, most_bytes: int) -> Responses | None:
     """The training set of a fine-tuning stage with all rollouts of its questions; None where nothing was kept."""
     path = root / stage / SUPERVISION
-    build = _stage_with(root, stage, SUMMARY)
+    build = _stage_with(root, stage, LABEL_TABLE)
     rollout = _stage_with(root, build, QUESTIONS) if build else None
     verify = next((name for name in _needed(root, build) if name != rollout), None) if build else None
     if not path.is_file() or build is None or rollout is None or verify is None or not most:
         return None
-    settings = recorded_settings(root / build)
-    confidence_format = get_format(settings["format"])
-    targets = TargetSettings(**settings["targets"])
-    pool = first_samples(pool_of_run(root / rollout, root / verify), targets.samples)
+    confidence_format = get_format(recorded_settings(root / build)["format"])
     trained = pl.scan_parquet(path)
-    shown = pool.join(trained, on=QUESTION_KEYS, how="semi")
+    labels = pl.scan_parquet(root / build / LABEL_TABLE)
+    texts = pl.scan_parquet(root / rollout / "part-*.parquet").select(*KEYS, "response")
+    shown = labels.join(trained, on=QUESTION_KEYS, how="semi").join(texts, on=KEYS)
     sizes = shown.select(*QUESTION_KEYS, bytes=pl.col("response").str.len_bytes())
     chosen = choose_questions(sizes, most, most_bytes)
-    rows = _with_targets(shown.join(chosen.lazy(), on=QUESTION_KEYS, how="semi"), targets, confidence_format)
+    rows = _with_targets(shown.join(chosen.lazy(), on=QUESTION_KEYS, how="semi"), confidence_format)
     verdicts = pl.scan_parquet(root / verify / "part-*.parquet").select(*KEYS, "confidence", "answer")
     rows = rows.lazy().join(verdicts, on=KEYS).join(_roles(trained), on=KEYS, how="left").collect().sort(KEYS)
-    total = pool.select(pl.len()).collect().item()
+    total = labels.select(pl.len()).collect().item()
     label = f"training set of CalibSFT, from {read_manifest(root / build).get('label', build)}"
     return Responses(label, True, rows, _asked(root / rollout, rows), total)
 
@@ -123,16 +120,12 @@ def _needed(root: Path, stage: str | None) -> list[str]:
     return [name for name in read_manifest(root / stage)["inputs"] if (root / name).is_dir()] if stage else []
 
 
-def _with_targets(pool: pl.LazyFrame, settings: TargetSettings, confidence_format: Format) -> pl.DataFrame:
+def _with_targets(labelled: pl.LazyFrame, confidence_format: Format) -> pl.DataFrame:
     """Responses with the text of their target, null for those that no training set takes."""
-    columns = (*KEYS, "ending", "correct", "reason", "response")
-    rows = rate_questions(pool.select(columns).collect(), "report")
-    kept = rows.filter(pl.col("reason") == "ok")
-    targets = exact_targets(kept, settings)
-    texts = pl.Series("target", [confidence_format.render(target) for target in targets], dtype=pl.String)
-    return rows.join(kept.select(*KEYS, texts), on=KEYS, how="left").select(
-        *KEYS, "correct", "reason", "response", "target"
-    )
+    rows = labelled.select(*KEYS, "correct", "reason", "response", *LABEL).collect()
+    pairs = rows.select(LABEL).iter_rows()
+    texts = [None if n is None else confidence_format.render(Fraction(n, d)) for n, d in pairs]
+    return rows.drop(LABEL).with_columns(pl.Series("target", texts, pl.String))
 
 
 def _roles(trained: pl.LazyFrame) -> pl.LazyFrame:

@@ -1,4 +1,7 @@
-"""Which target, and how the training set is balanced."""
+"""What is set for every target: which one it is, and how its training set is balanced.
+
+What a single target is set with stands in a class of its own, beside the target.
+"""
 
 from typing import Self
 
@@ -8,17 +11,13 @@ from calibsft.settings import Settings
 
 
 class TargetSettings(Settings):
-    """What each response should have said, and how the targets are balanced."""
+    """Which confidence each response is taught to state, and how the training set is balanced."""
 
-    name: str = "calibsft"
-    # Six decimals keep exact targets within 64-bit integers.
-    mix: float = Field(
-        0.5, ge=0, le=1, multiple_of=1e-6, description="lambda: weight of the question's success rate"
-    )
+    name: str = Field(description="which confidence each response is taught to state")
     samples: int | None = Field(
         None, ge=2, description="use the first so many responses of every question; default: all"
     )
-    balance: bool = True
+    balance: bool = Field(True, description="draw the same number of responses for every target")
     min_group: int = Field(1, ge=1, description="drop target groups with fewer responses than this")
     redraws: int = Field(1, ge=1, description="balanced draws, one per epoch of training in turn")
 
@@ -26,10 +25,4 @@ class TargetSettings(Settings):
     def _balancing_needs_balance(self) -> Self:
         if not self.balance and (self.min_group > 1 or self.redraws > 1):
             raise ValueError("targets.min_group and redraws mean nothing without balance")
-        return self
-
-    @model_validator(mode="after")
-    def _mix_needs_two_parts(self) -> Self:
-        if self.name == "csft" and self.mix != TargetSettings.model_fields["mix"].default:
-            raise ValueError("targets.mix means nothing for the target csft, which is the success rate alone")
         return self
