@@ -26,7 +26,7 @@ def with_evidence(
     """`rows` with the columns of the evidence that `target` needs, which must cover every row."""
     if not target.evidence:
         return rows
-    given = pl.LazyFrame(schema=rows.schema) if evidence is None else evidence
+    given = pl.LazyFrame() if evidence is None else evidence
     known = set(given.collect_schema())
     missing = [name for name in target.evidence if not known.issuperset(COLUMNS[name])]
     if missing:
@@ -34,7 +34,7 @@ def with_evidence(
             f"{source}: the target {target.name} needs the evidence {', '.join(missing)}; make it with calibsft evidence"
         )
     columns = [column for name in target.evidence for column in COLUMNS[name]]
-    measured = given.select(*KEYS, *columns).with_columns(pl.col("sample").cast(rows.schema["sample"]))
+    measured = given.select(*KEYS, *columns)
     found = rows.lazy().join(measured, on=KEYS, validate="1:1", maintain_order="left").collect()
     if len(found) < len(rows):
         raise InputError(
