@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 from calibsft.engines import EngineSection, default_engine
 from calibsft.errors import InputError, unknown_name
 from calibsft.evaluation.settings import EvalSettings
+from calibsft.evidence.settings import EvidenceSettings
 from calibsft.judge.settings import JudgeSettings
 from calibsft.playground.settings import PLAYGROUND, BaseSettings
 from calibsft.prior.settings import PriorSettings
@@ -26,7 +27,8 @@ from calibsft.rollouts.settings import RolloutSettings
 from calibsft.settings import Device, Dtype, Seed, Settings, apply_override, merged, validated
 from calibsft.sft.settings import SftSettings
 from calibsft.stages.lineage import CALIBSFT
-from calibsft.targets.settings import TargetSettings
+from calibsft.targets import TargetSection
+from calibsft.targets.calibsft import CalibSftSettings
 from calibsft.yaml_text import YamlProblem, parse_yaml
 
 # Bytes; with the seed's digits it stays below what a file system takes.
@@ -63,7 +65,8 @@ class Recipe(Settings):
     base: BaseSettings = BaseSettings()
     questions: QuestionSettings = QuestionSettings(source=PLAYGROUND)
     rollout: RolloutSettings = RolloutSettings()
-    targets: TargetSettings = TargetSettings()
+    evidence: EvidenceSettings = EvidenceSettings()
+    targets: TargetSection = CalibSftSettings()
     sft: SftSettings = SftSettings()
     prior: PriorSettings = PriorSettings()
     rl: RlSettings = RlSettings()

@@ -4,13 +4,10 @@ A success rate is over all responses of a question, malformed ones too. A trunca
 model was made to answer (`rollout.force_answer`); then that answer counts.
 """
 
-from collections import Counter
-
 import polars as pl
 
 from calibsft.progress import warn
-from calibsft.schema import Ending
-from calibsft.tables import QUESTION_KEYS
+from calibsft.schema import QUESTION_KEYS, Ending
 
 
 def ending_column(forced: pl.Expr | None = None) -> pl.Expr:
@@ -56,4 +53,4 @@ def ending_lines(endings: dict[str, int]) -> list[str]:
 
 def count_endings(labels: pl.DataFrame) -> dict[str, int]:
     """How many responses ended in which way."""
-    return dict(sorted(Counter(labels["ending"].to_list()).items()))
+    return dict(sorted(labels["ending"].value_counts().iter_rows()))

@@ -20,6 +20,7 @@ import polars as pl
 from calibsft.artifacts import shards, telling_damage
 from calibsft.errors import InputError
 from calibsft.packed import opened
+from calibsft.schema import KEYS
 
 TRUE_WORDS = ("true", "1", "1.0", "yes", "correct")
 FALSE_WORDS = ("false", "0", "0.0", "no", "incorrect")
@@ -27,12 +28,8 @@ FALSE_WORDS = ("false", "0", "0.0", "no", "incorrect")
 TEXT_COLUMNS = (
     "question_id", "dataset", "question", "response", "gold", "kind", "split", "answer", "tolerance",
 )  # fmt: skip
-# What identifies a response, in every table.
-KEYS = ("dataset", "question_id", "sample")
 # What an evaluation leaves: one row per response.
 ROWS = "rows.parquet"
-# What identifies a question.
-QUESTION_KEYS = KEYS[:2]
 SHOWN_CHARACTERS = 40
 LARGEST_SAMPLE = 2**31 - 1
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -17,8 +17,8 @@ from calibsft.cli import main
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.parse import parse, render
 from calibsft.targets.build import build
-from calibsft.targets.pool import pool_of_file
-from calibsft.targets.settings import TargetSettings
+from calibsft.targets.calibsft import CalibSftSettings
+from calibsft.targets.pool import Pool, pool_of_file
 
 Row = dict[str, Any]
 Build = Callable[..., pl.DataFrame]
@@ -87,7 +87,7 @@ def test_the_training_set_has_its_columns(built: Build) -> None:
     table = built(rows_of())
     assert table.columns == [
         "draw", "dataset", "question_id", "sample", "question", "response", "target", "target_numerator",
-        "target_denominator", "correct", "q", "successes", "rollouts", "token_ids",
+        "target_denominator", "stratum_numerator", "stratum_denominator", "correct", "q", "successes", "rollouts", "token_ids",
     ]  # fmt: skip
     assert table["token_ids"].null_count() == len(table)
     assert set(table["dataset"]) == {""}
@@ -126,12 +126,12 @@ def test_layout_and_white_space_around_the_confidence_stay() -> None:
     text = "no opening tag</think>\n\n<answer>\n7\n</answer>\n<confidence>\n 0.10 </confidence>\n"
     rows = [{"question_id": 1, "question": "?", "response": text, "correct": z} for z in (True, False)]
     path_rows = pl.DataFrame(rows).with_columns(pl.col("question_id").cast(pl.String))
-    pool = path_rows.with_columns(
+    frame = path_rows.with_columns(
         dataset=pl.lit(""), sample=pl.Series([0, 1]), finished=pl.lit(True), ending=pl.lit("finished"), reason=pl.lit("ok"),
         token_ids=pl.lit(None, dtype=pl.List(pl.Int32)),
     ).lazy()  # fmt: skip
     with TemporaryDirectory() as folder:
-        build(pool, TargetSettings(), FORMATS["probability"], 0, "pool", Path(folder))
+        build(Pool(frame, (frame,)), CalibSftSettings(), FORMATS["probability"], 0, "pool", Path(folder))
         found = set(pl.read_parquet(Path(folder, "sft.parquet"))["response"])
     assert found == {text.replace("0.10", "0.75"), text.replace("0.10", "0.25")}
 
@@ -187,7 +187,7 @@ def test_shuffled_rows_give_the_same_files_when_samples_are_numbered(built: Buil
     built(rows)
     Random(3).shuffle(rows)
     built(rows, name="shuffled.jsonl", out="again")
-    for name in ("sft.parquet", "sft.jsonl", "targets.json"):
+    for name in ("labels.parquet", "sft.parquet", "sft.jsonl", "targets.json"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
 
 
@@ -312,7 +312,7 @@ def test_truth_is_read_in_any_usual_spelling(tmp_path: Path) -> None:
     rows = rows_of({"q": "RWRW"}, repeats=1)
     for row, word in zip(rows, ("TRUE", "no", " 1 ", "Incorrect"), strict=True):
         row["correct"] = word
-    pool = pool_of_file(write(tmp_path / "pool.csv", rows), FORMATS["probability"]).collect()
+    pool = pool_of_file(write(tmp_path / "pool.csv", rows), FORMATS["probability"]).graded.collect()
     assert pool["correct"].to_list() == [True, False, True, False]
 
 

@@ -18,9 +18,8 @@ from calibsft.responses.prompts import prompt_ids
 from calibsft.responses.spans import decode
 from calibsft.rl.questions import read_questions
 from calibsft.rollouts.collect import questions_frame, rollouts_frame
-from calibsft.schema import Question, Rollout
+from calibsft.schema import KEYS, Question, Rollout
 from calibsft.sft.fine_tune import encode_rows
-from calibsft.tables import KEYS
 
 Command = Callable[..., tuple[int, str, str]]
 FIRST = {"q1": "RRRW", "q2": "RWWW", "q3": "RRWW"}
@@ -83,7 +82,7 @@ def test_a_pool_is_cut_to_its_first_samples(calibsft: Command, tmp_path: Path, p
     alone = tmp_path / "alone.jsonl"
     alone.write_text("".join(json.dumps(row) + "\n" for row in reversed(pool_rows(first))), encoding="utf-8")
     assert calibsft("build", alone, "--no-balance", "--out", "alone")[0] == 0
-    for name in ("sft.parquet", "sft.jsonl", "targets.json"):
+    for name in ("labels.parquet", "sft.parquet", "sft.jsonl", "targets.json"):
         assert Path("cut", name).read_bytes() == Path("alone", name).read_bytes(), name
     cut = pl.read_parquet("cut/sft.parquet")
     assert set(cut["rollouts"]) == {3} and set(cut["sample"]) == {1, 4, 7}

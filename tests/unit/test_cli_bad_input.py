@@ -158,7 +158,7 @@ def test_an_unknown_format(refused: Refused) -> None:
 
 def test_an_unknown_target(refused: Refused) -> None:
     said = refused("build", jsonl(pool()), "--out", "o", "--target", "csf")
-    assert said.startswith("unknown target 'csf'; did you mean 'csft'?")
+    assert said.startswith("build: unknown target 'csf'; did you mean 'csft'?")
 
 
 @pytest.mark.parametrize("mark, word, remedy", [("R", "correct", "harder"), ("W", "incorrect", "easier")])

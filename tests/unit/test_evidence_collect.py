@@ -17,7 +17,7 @@ from calibsft.evidence.collect import choose_evidence, collect_evidence, read_ev
 from calibsft.evidence.context import Context
 from calibsft.evidence.settings import EvidenceSettings
 from calibsft.judge.settings import JudgeSettings
-from calibsft.tables import KEYS
+from calibsft.schema import KEYS
 from command_process import ENVIRONMENT
 from evidence_run import Run, write_run
 

@@ -9,11 +9,11 @@ import pytest
 
 from calibsft.artifacts import SUPERVISION, write_parquet
 from calibsft.responses.formats import FORMATS
+from calibsft.schema import KEYS, STRATUM
 from calibsft.sft.batches import training_order
 from calibsft.sft.fine_tune import fine_tune
 from calibsft.sft.fitting_rows import balanced_again
 from calibsft.sft.settings import SftSettings
-from calibsft.tables import KEYS
 
 TARGETS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 EACH = 6
@@ -26,7 +26,7 @@ def training_set(draws: int = 1, each: tuple[int, ...] = (EACH, EACH, EACH)) -> 
         {
             "draw": draw, "dataset": "d", "question_id": f"{draw}-{target}-{i}", "sample": 0, "question": f"{10 + i}*11",
             "response": f"<think>{i:04d}+000</think><answer>{i:04d}</answer><confidence>0.50</confidence>",
-            "target_numerator": target.numerator, "target_denominator": target.denominator, "correct": i % 2 == 0,
+            "stratum_numerator": target.numerator, "stratum_denominator": target.denominator, "correct": i % 2 == 0,
         }
         for draw in range(draws)
         for target, count in zip(TARGETS, each, strict=True)
@@ -41,7 +41,7 @@ def lengthened(rows: pl.DataFrame, long: list[str]) -> pl.DataFrame:
 
 
 def counts(rows: pl.DataFrame) -> dict[tuple[int, Fraction], int]:
-    columns = ("draw", "target_numerator", "target_denominator")
+    columns = ("draw", *STRATUM)
     return Counter((draw, Fraction(n, d)) for draw, n, d in rows.select(columns).iter_rows())
 
 
@@ -77,8 +77,8 @@ def test_an_unbalanced_training_set_loses_its_long_rows_alone(
     assert sorted(counts(trained).values()) == [2, 3, 5]
 
 
-def test_rows_without_targets_all_stay() -> None:
-    rows = training_set().drop("target_numerator", "target_denominator")
+def test_rows_without_target_groups_all_stay() -> None:
+    rows = training_set().drop(STRATUM)
     assert balanced_again(rows, [0, 1, 2, 9], seed=0) == [0, 1, 2, 9]
 
 

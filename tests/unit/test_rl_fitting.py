@@ -22,7 +22,6 @@ from calibsft.rl.trainer import RlTrainer
 from calibsft.settings import validated
 from calibsft.sft.loss import Counts, token_weights
 from calibsft.sft.settings import SftSettings
-from calibsft.targets.settings import TargetSettings
 from calibsft.training import watchers
 
 
@@ -115,9 +114,11 @@ def test_a_recipe_is_refused_for_the_one_method_that_an_option_means_nothing_to(
 
 
 def test_a_mix_of_nothing_is_refused() -> None:
-    with pytest.raises(InputError, match=r"targets\.mix means nothing for the target csft"):
-        validated(TargetSettings, {"name": "csft", "mix": 0.25}, "targets")
-    validated(TargetSettings, {"name": "csft"}, "targets")
+    with pytest.raises(
+        InputError, match=r"targets\.mix means nothing here, it is for calibsft; leave it out"
+    ):
+        load_recipe("tiny", ["targets.name=csft", "targets.mix=0.25"])
+    assert load_recipe("tiny", ["targets.name=csft"]).targets.name == "csft"
 
 
 @pytest.mark.parametrize("loss", get_args(SftSettings.model_fields["loss"].annotation))

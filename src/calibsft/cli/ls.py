@@ -111,7 +111,7 @@ def formats() -> Rows:
 def targets() -> Rows:
     from calibsft.targets import TARGETS
 
-    return [{"name": name, "says": _first_line(t.value.__module__)} for name, t in TARGETS.items()]
+    return [{"name": name, "says": target.description} for name, target in TARGETS.items()]
 
 
 def methods() -> Rows:

@@ -19,9 +19,8 @@ from calibsft.metrics.confidences import NEVER_CONFIDENT, confidence_column, req
 from calibsft.metrics.files import EVERYTHING, read_scored, reason_column
 from calibsft.metrics.selection import Where
 from calibsft.responses.actionable import actionable
+from calibsft.schema import KEYS, QUESTION_KEYS
 from calibsft.tables import (
-    KEYS,
-    QUESTION_KEYS,
     boolean_column,
     read_table,
     refuse_word,

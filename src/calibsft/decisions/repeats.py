@@ -13,7 +13,8 @@ from calibsft.decisions.by_question import FIRST
 from calibsft.errors import InputError
 from calibsft.metrics.batches import batches, column_names
 from calibsft.metrics.selection import Where
-from calibsft.tables import KEYS, QUESTION_KEYS, TEXT_COLUMNS, shown
+from calibsft.schema import KEYS, QUESTION_KEYS
+from calibsft.tables import TEXT_COLUMNS, shown
 
 # Of almost all repeated questions: some responses may be missing.
 ALMOST_ALL = 0.9

@@ -16,7 +16,7 @@ from calibsft.artifacts import QUESTIONS
 from calibsft.estimators.estimator import Estimator, Evaluated
 from calibsft.progress import Progress
 from calibsft.responses.formats import Format
-from calibsft.tables import KEYS, QUESTION_KEYS
+from calibsft.schema import KEYS, QUESTION_KEYS
 from calibsft.verify.equal_answers import Group, Poll, group_answers, poll
 from calibsft.verify.verifier import Verifier
 

@@ -22,7 +22,7 @@ from calibsft.responses.actionable import actionable
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse, replace_confidence
 from calibsft.responses.spans import TokenOffsets, decode
-from calibsft.tables import KEYS
+from calibsft.schema import KEYS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -23,8 +23,7 @@ from calibsft.judge.settings import JudgeSettings
 from calibsft.metrics import score_table
 from calibsft.questions import evaluated_benchmark
 from calibsft.responses.formats import Format
-from calibsft.schema import Question
-from calibsft.tables import KEYS
+from calibsft.schema import KEYS, Question
 from calibsft.tables import ROWS as ROWS
 from calibsft.verify.judged import AnswerJudge, load_answer_judge
 from calibsft.verify.verdicts import verify_folder

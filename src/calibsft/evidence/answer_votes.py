@@ -10,7 +10,7 @@ import polars as pl
 
 from calibsft.evidence.context import Context
 from calibsft.evidence.evidence import EXACT, Evidence, exact_column
-from calibsft.tables import KEYS, QUESTION_KEYS
+from calibsft.schema import KEYS, QUESTION_KEYS
 from calibsft.verify.equal_answers import Poll, group_answers, poll
 
 

@@ -16,7 +16,7 @@ from calibsft.evidence.context import Context
 from calibsft.evidence.evidence import EXACT, Evidence, exact_column
 from calibsft.evidence.settings import EvidenceSettings
 from calibsft.judge.settings import JudgeSettings
-from calibsft.tables import QUESTION_KEYS
+from calibsft.schema import QUESTION_KEYS
 
 
 def measure(rows: pl.DataFrame, context: Context) -> pl.Series:

@@ -19,7 +19,7 @@ from calibsft.evidence.evidence import Evidence
 from calibsft.evidence.settings import EvidenceSettings
 from calibsft.judge.settings import JudgeSettings
 from calibsft.progress import Progress, warn
-from calibsft.tables import KEYS
+from calibsft.schema import KEYS
 from calibsft.verify.verdicts import rollout_rows
 from calibsft.verify.verifier import Verifier
 

@@ -16,6 +16,7 @@ from calibsft.recipe import Recipe, find_recipe, load_recipe
 from calibsft.stages.base import BaseStage
 from calibsft.stages.build import BuildStage
 from calibsft.stages.evaluate import EvalStage
+from calibsft.stages.evidence import EvidenceStage
 from calibsft.stages.lineage import CALIBSFT
 from calibsft.stages.prior import PriorStage
 from calibsft.stages.report import ReportStage
@@ -24,6 +25,7 @@ from calibsft.stages.rollout import RolloutStage
 from calibsft.stages.sft import SftStage
 from calibsft.stages.stage import Stage
 from calibsft.stages.verify import VerifyStage
+from calibsft.targets import TARGETS
 
 REPORT = "report"
 
@@ -116,15 +118,18 @@ class _Planner:
         sampled = parent.sampled
         rollout, verify = sampled.stage(RolloutStage.kind), sampled.stage(VerifyStage.kind)
         build = parent.stage(BuildStage.kind)
+        measured = list(self._evidence(sampled, TARGETS[recipe.targets.name].evidence))
+        yield from measured
         built = BuildStage(
             source=self._root / rollout,
             verdicts=self._root / verify,
+            evidence=self._root / measured[0].name if measured else None,
             targets=recipe.targets,
             format=self._format(parent),
             from_format=self._format(sampled),
             seed=recipe.seed,
         )
-        yield Planned(build, built, (rollout, verify))
+        yield Planned(build, built, (rollout, verify, *(planned.name for planned in measured)))
         tuned = SftStage(
             model=self._checkpoint(parent),
             data=self._root / build,
@@ -134,6 +139,22 @@ class _Planner:
             device=recipe.device,
         )
         yield Planned(chain.training, tuned, (*self._before(parent), build))
+
+    def _evidence(self, chain: Chain, names: tuple[str, ...]) -> Iterator[Planned]:
+        """What a target needs to know of the responses, where it needs anything."""
+        recipe = self._recipe
+        rollout, verify = chain.stage(RolloutStage.kind), chain.stage(VerifyStage.kind)
+        if names:
+            measured = EvidenceStage(
+                rollouts=self._root / rollout,
+                verdicts=self._root / verify,
+                names=names,
+                evidence=recipe.evidence,
+                judge=recipe.judge,
+                device=recipe.device,
+                dtype=recipe.dtype,
+            )
+            yield Planned(chain.stage(EvidenceStage.kind), measured, (rollout, verify))
 
     def _prior(self, chain: Chain) -> Iterator[Planned]:
         """What a model that RL starts from can learn, where the recipe asks for it."""

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 
 from calibsft.report.summary import Responses
-from calibsft.tables import QUESTION_KEYS
+from calibsft.schema import QUESTION_KEYS
 from calibsft.text import printable
 
 CHUNK_BYTES = 500_000

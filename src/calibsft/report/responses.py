@@ -6,6 +6,7 @@ all its rollouts. Reads stage folders lazily: no more than what is shown is ever
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,8 @@ from calibsft.evaluation import ROWS
 from calibsft.report.summary import Responses
 from calibsft.responses.formats import Format, get_format
 from calibsft.responses.parse import parse
-from calibsft.success_rates import rate_questions
-from calibsft.tables import KEYS, QUESTION_KEYS
-from calibsft.targets.build import SFT_TABLE, exact_targets
-from calibsft.targets.pool import first_samples, pool_of_run
-from calibsft.targets.settings import TargetSettings
+from calibsft.schema import KEYS, LABEL, QUESTION_KEYS
+from calibsft.targets.build import LABEL_TABLE, SFT_TABLE
 
 RESPONSES = 100_000
 TRAINING_SHARE = 10
@@ -96,18 +94,17 @@ def trained_responses(
     root: Path, origin: Origin, stage: str, source: str, most: int, most_bytes: int
 ) -> Responses:
     """The training set of a fine-tuning stage with all rollouts of its questions; `source` is the model that gave them."""
-    settings = recorded_settings(root / origin.build)
-    confidence_format = get_format(settings["format"])
-    targets = TargetSettings(**settings["targets"])
-    pool = first_samples(pool_of_run(root / origin.rollout, root / origin.verify), targets.samples)
+    confidence_format = get_format(recorded_settings(root / origin.build)["format"])
     trained = pl.scan_parquet(root / stage / SUPERVISION)
-    shown = pool.join(trained, on=QUESTION_KEYS, how="semi")
+    labels = pl.scan_parquet(root / origin.build / LABEL_TABLE)
+    texts = pl.scan_parquet(root / origin.rollout / "part-*.parquet").select(*KEYS, "response")
+    shown = labels.join(trained, on=QUESTION_KEYS, how="semi").join(texts, on=KEYS)
     sizes = shown.select(*QUESTION_KEYS, bytes=pl.col("response").str.len_bytes())
     chosen = choose_questions(sizes, most, most_bytes)
-    rows = _with_targets(shown.join(chosen.lazy(), on=QUESTION_KEYS, how="semi"), targets, confidence_format)
+    rows = _with_targets(shown.join(chosen.lazy(), on=QUESTION_KEYS, how="semi"), confidence_format)
     verdicts = pl.scan_parquet(root / origin.verify / "part-*.parquet").select(*KEYS, "confidence", "answer")
     rows = rows.lazy().join(verdicts, on=KEYS).join(_roles(trained), on=KEYS, how="left").collect().sort(KEYS)
-    total = pool.select(pl.len()).collect().item()
+    total = labels.select(pl.len()).collect().item()
     label = f"training set of CalibSFT, from {source}"
     return Responses(label, True, rows, _asked(root / origin.rollout, rows), total)
 
@@ -132,16 +129,12 @@ def _asked(rollouts: Path, rows: pl.DataFrame) -> pl.DataFrame:
     return table.join(rows, on=QUESTION_KEYS, how="semi")
 
 
-def _with_targets(pool: pl.LazyFrame, settings: TargetSettings, confidence_format: Format) -> pl.DataFrame:
+def _with_targets(labelled: pl.LazyFrame, confidence_format: Format) -> pl.DataFrame:
     """Responses with the text of their target, null for those that no training set takes."""
-    columns = (*KEYS, "ending", "correct", "reason", "response")
-    rows = rate_questions(pool.select(columns).collect(), "report")
-    kept = rows.filter(pl.col("reason") == "ok")
-    targets = exact_targets(kept, settings)
-    texts = pl.Series("target", [confidence_format.render(target) for target in targets], dtype=pl.String)
-    return rows.join(kept.select(*KEYS, texts), on=KEYS, how="left").select(
-        *KEYS, "correct", "reason", "response", "target"
-    )
+    rows = labelled.select(*KEYS, "correct", "reason", "response", *LABEL).collect()
+    pairs = rows.select(LABEL).iter_rows()
+    texts = [None if n is None else confidence_format.render(Fraction(n, d)) for n, d in pairs]
+    return rows.drop(LABEL).with_columns(pl.Series("target", texts, pl.String))
 
 
 def _roles(trained: pl.LazyFrame) -> pl.LazyFrame:

@@ -48,12 +48,12 @@ from calibsft.report.summary import (
 from calibsft.report.tables import shown_splits
 from calibsft.report.training import is_rl_stage, read_gradient, read_training
 from calibsft.responses.formats import FORMATS
-from calibsft.targets.build import SUMMARY
+from calibsft.targets.summary import SUMMARY
 
 BUDGET_SCORES = ("pass@1", "ece")
 
 # Stages as a report lists them, by what they do.
-ORDER = ("base", "rollout", "verify", "build", "sft", "rl", "prior", "eval", "report")
+ORDER = ("base", "rollout", "verify", "evidence", "build", "sft", "rl", "prior", "eval", "report")
 
 Manifests: TypeAlias = dict[str, dict[str, Any]]
 

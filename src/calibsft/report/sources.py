@@ -20,7 +20,8 @@ from calibsft.report.responses import evaluated_responses, file_responses
 from calibsft.report.runs import read_evaluation, summarise, summarise_training
 from calibsft.report.summary import ModelResult, Responses, RunSummary
 from calibsft.responses.parse import Reason
-from calibsft.tables import KEYS, QUESTION_KEYS, ROWS, read_table, require_columns, text_column
+from calibsft.schema import KEYS, QUESTION_KEYS
+from calibsft.tables import ROWS, read_table, require_columns, text_column
 
 ONE_DATASET = "all"
 REASON_UNKNOWN = "unknown"

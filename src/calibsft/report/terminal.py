@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import Any
 
 from calibsft.success_rates import ending_lines
-from calibsft.targets.build import BuildSummary
+from calibsft.targets.summary import BuildSummary
 
 BANDS = 10
 WIDTH = 24

@@ -18,9 +18,9 @@ from calibsft.progress import say, warn
 from calibsft.responses.formats import Format
 from calibsft.responses.prompts import prompt_ids
 from calibsft.rl.method import Method
-from calibsft.schema import Question
+from calibsft.schema import QUESTION_KEYS, Question
 from calibsft.success_rates import count_endings, ending_lines, rate_questions
-from calibsft.tables import QUESTION_KEYS, read_table, text_column
+from calibsft.tables import read_table, text_column
 
 SUCCESS_RATE = "success_rate"
 SuccessRates = Mapping[tuple[str, str], float]

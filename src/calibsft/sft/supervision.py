@@ -14,11 +14,11 @@ from transformers import PreTrainedTokenizerBase
 
 from calibsft.artifacts import SUPERVISION, write_parquet
 from calibsft.responses.spans import TokenOffsets
+from calibsft.schema import KEYS
 from calibsft.sft.batches import collate
 from calibsft.sft.encode import Example
 from calibsft.sft.loss import Counts, token_weights
 from calibsft.sft.settings import SftSettings
-from calibsft.tables import KEYS
 
 SHOWN_ROWS = 4000
 

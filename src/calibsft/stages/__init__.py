@@ -3,6 +3,7 @@
 from calibsft.stages.base import BaseStage
 from calibsft.stages.build import BuildStage
 from calibsft.stages.evaluate import EvalStage
+from calibsft.stages.evidence import EvidenceStage
 from calibsft.stages.prior import PriorStage
 from calibsft.stages.rl import RlStage
 from calibsft.stages.rollout import RolloutStage
@@ -13,7 +14,17 @@ from calibsft.stages.verify import VerifyStage
 # Those that have a command of their own; the report of a run belongs to `calibsft report`.
 STAGES: dict[str, type[Stage]] = {
     stage.kind: stage
-    for stage in (BaseStage, RolloutStage, VerifyStage, BuildStage, SftStage, RlStage, EvalStage, PriorStage)
+    for stage in (
+        BaseStage,
+        RolloutStage,
+        VerifyStage,
+        EvidenceStage,
+        BuildStage,
+        SftStage,
+        RlStage,
+        EvalStage,
+        PriorStage,
+    )
 }
 
 __all__ = ["STAGES", "Stage"]

@@ -12,13 +12,13 @@ from calibsft.progress import say
 from calibsft.responses.formats import Format, get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
 from calibsft.settings import Mark, Seed
-from calibsft.stages.common import Verdicts
+from calibsft.stages.common import Verdicts, verified
 from calibsft.stages.stage import Facts, Stage
-from calibsft.targets import get_target
-from calibsft.targets.settings import TargetSettings
+from calibsft.targets import TargetSection
+from calibsft.targets.calibsft import CalibSftSettings
 
 if TYPE_CHECKING:
-    import polars as pl
+    from calibsft.targets.pool import Pool
 
 
 class BuildStage(Stage):
@@ -41,7 +41,12 @@ class BuildStage(Stage):
         ),
     ]
     verdicts: Verdicts = None
-    targets: TargetSettings = TargetSettings()
+    evidence: Annotated[
+        Path | None,
+        Mark.CONTENT,
+        Field(description="folder that `calibsft evidence` wrote, for targets that need it"),
+    ] = None
+    targets: TargetSection = CalibSftSettings()
     format: FormatName = DEFAULT_FORMAT
     from_format: Annotated[
         FormatName | None,
@@ -51,9 +56,6 @@ class BuildStage(Stage):
         ),
     ] = None
     seed: Seed = 0
-
-    def check(self) -> None:
-        get_target(self.targets.name)
 
     def look(self) -> None:
         if self.source.is_dir():
@@ -65,24 +67,26 @@ class BuildStage(Stage):
     def inputs(self) -> dict[str, str]:
         if not self.source.is_dir():
             return {"pool": file_hash(self.source)}
-        verdicts = self._verdicts()
-        manifests = {"rollout": read_manifest(self.source), "verify": read_manifest(verdicts)}
-        hashes = {stage: str(manifest["content_hash"]) for stage, manifest in manifests.items()}
-        if manifests["verify"]["inputs"].get("rollout") != hashes["rollout"]:
-            raise InputError(
-                f"{verdicts}: these are not verdicts on the rollouts in {self.source}; run calibsft verify {self.source} first"
-            )
-        return hashes
+        measured = {"evidence": read_manifest(self.evidence)["content_hash"]} if self.evidence else {}
+        return {**verified(self.source, self._verdicts()), **measured}
 
     def shaped_by(self) -> dict[str, Any]:
         return {**super().shaped_by(), "from_format": self.from_format or self.sampled_format().name}
 
     def work(self, folder: Path, label: str) -> Facts:
+        from calibsft.evidence.collect import read_evidence
         from calibsft.targets.build import build
 
         written = get_format(self.format)
         summary = build(
-            self._pool, self.targets, written, self.seed, str(self.source), folder, self.sampled_format()
+            self._pool,
+            self.targets,
+            written,
+            self.seed,
+            str(self.source),
+            folder,
+            self.sampled_format(),
+            read_evidence(self.evidence) if self.evidence else None,
         )
         say(f"{label}: {summary.rows:,} rows of {summary.rows_questions:,} questions")
         say(
@@ -94,13 +98,13 @@ class BuildStage(Stage):
         return {**origin, "rows": summary.rows, "group_size": summary.group_size}
 
     def results(self, folder: Path) -> dict[str, Any]:
-        from calibsft.targets.build import BuildSummary
+        from calibsft.targets.summary import BuildSummary
 
         return BuildSummary.read(folder).to_json()
 
     def lines(self, folder: Path) -> list[str]:
         from calibsft.report.terminal import build_lines
-        from calibsft.targets.build import BuildSummary
+        from calibsft.targets.summary import BuildSummary
 
         return build_lines(BuildSummary.read(folder))
 
@@ -119,7 +123,7 @@ class BuildStage(Stage):
         return graded
 
     @cached_property
-    def _pool(self) -> "pl.LazyFrame":
+    def _pool(self) -> "Pool":
         from calibsft.targets.pool import pool_of_file, pool_of_run
 
         if self.source.is_dir():

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from calibsft.artifacts import MANIFEST, read_manifest
 from calibsft.engines import EngineSection
+from calibsft.errors import InputError
 from calibsft.settings import Mark
 
 Model = Annotated[str, Mark.CONTENT, Field(description="checkpoint folder or Hub id")]
@@ -15,6 +16,17 @@ Engine = Annotated[EngineSection, Mark.ADJUSTABLE]
 Verdicts = Annotated[
     Path | None, Mark.CONTENT, Field(description="folder that `calibsft verify` wrote for these rollouts")
 ]
+
+
+def verified(rollouts: Path, verdicts: Path) -> dict[str, str]:
+    """What identifies rollouts and their verdicts; refuses verdicts on others."""
+    manifests = {"rollout": read_manifest(rollouts), "verify": read_manifest(verdicts)}
+    hashes = {stage: str(manifest["content_hash"]) for stage, manifest in manifests.items()}
+    if manifests["verify"]["inputs"].get("rollout") != hashes["rollout"]:
+        raise InputError(
+            f"{verdicts}: these are not verdicts on the rollouts in {rollouts}; run calibsft verify {rollouts} first"
+        )
+    return hashes
 
 
 def rollouts_hash(rollouts: Path) -> str:

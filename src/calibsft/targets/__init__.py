@@ -1,18 +1,28 @@
 """What each response should have said: targets, balancing, and the training set made of them."""
 
-from calibsft.errors import unknown_name
+from typing import TYPE_CHECKING, Any
+
+from calibsft.settings import one_of
 from calibsft.targets.calibsft import CALIBSFT
 from calibsft.targets.csft import CSFT
+from calibsft.targets.lovec import LOVEC
+from calibsft.targets.sayself import SAYSELF
+from calibsft.targets.settings import TargetSettings
 from calibsft.targets.target import Target
+from calibsft.targets.uait import UAIT
 
-TARGETS: dict[str, Target] = {target.name: target for target in (CALIBSFT, CSFT)}
+TARGETS: dict[str, Target[Any]] = {
+    "calibsft": CALIBSFT,
+    "csft": CSFT,
+    "uait": UAIT,
+    "sayself": SAYSELF,
+    "lovec": LOVEC,
+}
 
+if TYPE_CHECKING:
+    TargetSection = TargetSettings
+else:
+    # The settings of the target that a section names.
+    TargetSection = one_of("target", {name: t.settings for name, t in TARGETS.items()}, CALIBSFT.name)
 
-def get_target(name: str) -> Target:
-    """The target called `name`; an unknown name is refused with the nearest right one."""
-    if name not in TARGETS:
-        unknown_name("target", name, list(TARGETS))
-    return TARGETS[name]
-
-
-__all__ = ["TARGETS", "Target", "get_target"]
+__all__ = ["TARGETS", "Target", "TargetSection", "TargetSettings"]

@@ -4,32 +4,36 @@ Rows are chosen by the smallest keyed hash of their id, which is a uniform draw 
 depends on the seed and the ids alone: not on row order, shards, or which other rows were loaded.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import blake2b
+from typing import Generic, TypeVar
 
 from calibsft.errors import InputError
 
+# A group: its exact value, or its number in the order of values.
+G = TypeVar("G", int, Fraction)
+
 
 @dataclass(frozen=True, slots=True)
-class Balanced:
+class Balanced(Generic[G]):
     """One balanced draw: the chosen row numbers, and the groups that were too small."""
 
     rows: tuple[int, ...]
     group_size: int
-    dropped: dict[Fraction, int]
+    dropped: dict[G, int]
 
 
 def balance(
-    targets: Sequence[Fraction], ids: Sequence[Hashable], seed: int, draw: int = 0, min_group: int = 1
-) -> Balanced:
-    """Draw as many rows from each target group as the smallest group has.
+    groups: Sequence[G], ids: Iterable[Hashable], seed: int, draw: int = 0, min_group: int = 1
+) -> Balanced[G]:
+    """Draw as many rows from each group as the smallest group has.
 
     Parameters
     ----------
-    targets, ids
-        The exact target and the unique id of each row.
+    groups, ids
+        The group and the unique id of each row.
     draw
         Number of the draw: 0, 1, … give independent draws under one seed.
     min_group
@@ -38,22 +42,21 @@ def balance(
     Returns
     -------
     Balanced
-        Row numbers ordered by target, then by hash.
+        Row numbers ordered by group, then by hash.
     """
-    groups: dict[Fraction, list[int]] = {}
-    for row, target in enumerate(targets):
-        groups.setdefault(target, []).append(row)
-    dropped = {target: len(rows) for target, rows in groups.items() if len(rows) < min_group}
-    kept = {target: rows for target, rows in sorted(groups.items()) if target not in dropped}
+    members: dict[G, list[int]] = {}
+    for row, group in enumerate(groups):
+        members.setdefault(group, []).append(row)
+    dropped = {group: len(rows) for group, rows in members.items() if len(rows) < min_group}
+    kept = {group: rows for group, rows in sorted(members.items()) if group not in dropped}
     if not kept:
-        largest = max(map(len, groups.values()), default=0)
+        largest = max(map(len, members.values()), default=0)
         raise InputError(
             f"no target group has {min_group} responses (the largest has {largest}); lower --min-group or add rollouts"
         )
     size = min(map(len, kept.values()))
-    chosen = [
-        row for rows in kept.values() for row in sorted(rows, key=lambda r: _rank(seed, draw, ids[r]))[:size]
-    ]
+    ranks = [_rank(seed, draw, row_id) for row_id in ids]
+    chosen = [row for rows in kept.values() for row in sorted(rows, key=ranks.__getitem__)[:size]]
     return Balanced(tuple(chosen), size, dropped)
 
 

@@ -6,12 +6,43 @@ one question lie 1 - mix apart.
 """
 
 from fractions import Fraction
+from typing import Annotated, Literal
 
+import polars as pl
+from pydantic import Field
+
+from calibsft.settings import Flag
+from calibsft.targets.labels import once_per
+from calibsft.targets.settings import TargetSettings
 from calibsft.targets.target import Target
+
+
+class CalibSftSettings(TargetSettings):
+    """The mixed target."""
+
+    name: Literal["calibsft"] = "calibsft"
+    # Six decimals keep exact labels within 64-bit integers.
+    mix: Annotated[
+        float,
+        Flag("--mix", "--lambda"),
+        Field(
+            ge=0,
+            le=1,
+            multiple_of=1e-6,
+            description="lambda: weight of the question's success rate against the response's correctness",
+        ),
+    ] = 0.5
 
 
 def mixed_target(success_rate: Fraction, correct: bool, mix: Fraction) -> Fraction:
     return mix * success_rate + (1 - mix) * int(correct)
 
 
-CALIBSFT = Target("calibsft", mixed_target)
+def label(rows: pl.DataFrame, settings: CalibSftSettings) -> pl.DataFrame:
+    mix = Fraction(str(settings.mix))
+    return once_per(rows, ("k", "n", "correct"), lambda k, n, z: mixed_target(Fraction(k, n), z, mix))
+
+
+CALIBSFT = Target(
+    "calibsft", "part the question's success rate, part the response's correctness", label, CalibSftSettings
+)

@@ -8,7 +8,7 @@ import polars as pl
 from calibsft.artifacts import CARD, write_atomic, write_text
 from calibsft.responses.formats import Format, messages
 from calibsft.responses.spans import confidence_start
-from calibsft.tables import KEYS
+from calibsft.schema import KEYS
 
 SFT_CHAT = "sft.jsonl"
 COLUMNS = ("correct", "target", "draw", *KEYS)

@@ -5,11 +5,15 @@ Cannot teach a model to tell its right answers from its wrong ones on one questi
 
 from fractions import Fraction
 
+import polars as pl
+
+from calibsft.targets.labels import once_per
+from calibsft.targets.settings import TargetSettings
 from calibsft.targets.target import Target
 
 
-def success_rate_target(success_rate: Fraction, correct: bool, mix: Fraction) -> Fraction:
-    return success_rate
+def label(rows: pl.DataFrame, settings: TargetSettings) -> pl.DataFrame:
+    return once_per(rows, ("k", "n"), Fraction)
 
 
-CSFT = Target("csft", success_rate_target)
+CSFT = Target("csft", "the question's success rate alone", label, TargetSettings)

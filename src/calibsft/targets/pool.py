@@ -1,22 +1,20 @@
 """The pool of graded responses that a training set is built from, from a run or from a user's own file.
 
-A pool is a lazy table with one row per response: dataset, question_id, sample, question, response,
-token_ids (null where unknown), finished, ending, correct (null where ungraded), reason. Lazy, so that labels can be
-counted over millions of responses before any text is read.
+Lazy: millions of responses are labelled before any text is read, and their text is read part by part.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from calibsft.artifacts import QUESTIONS
+from calibsft.artifacts import QUESTIONS, shards
 from calibsft.errors import InputError
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse
+from calibsft.schema import GRADED, QUESTION_KEYS, TEXTS
 from calibsft.success_rates import ending_column
 from calibsft.tables import (
-    KEYS,
-    QUESTION_KEYS,
     boolean_column,
     read_table,
     require_columns,
@@ -31,17 +29,25 @@ REQUIRED = ("question_id", "question", "response", "correct")
 OPTIONAL = ("sample", "finished", "dataset")
 
 
-def pool_of_run(rollouts: Path, verdicts: Path) -> pl.LazyFrame:
-    """The pool of finished rollout and verify stages."""
-    responses = pl.scan_parquet(rollouts / "part-*.parquet")
-    questions = pl.scan_parquet(rollouts / QUESTIONS).select("dataset", "question_id", "question")
-    graded = pl.scan_parquet(verdicts / "part-*.parquet").select(*KEYS, "correct", "reason", "ending")
-    return responses.join(graded, on=KEYS, validate="1:1").join(
-        questions, on=("dataset", "question_id"), validate="m:1"
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Graded responses: what counts of all of them (`schema.GRADED`), and in parts what they say (`schema.TEXTS`)."""
+
+    graded: pl.LazyFrame
+    parts: tuple[pl.LazyFrame, ...]
+
+
+def pool_of_run(rollouts: Path, verdicts: Path) -> Pool:
+    """The pool of finished rollout and verify stages, whose parts are the shards."""
+    questions = pl.scan_parquet(rollouts / QUESTIONS).select(*QUESTION_KEYS, "question")
+    parts = (
+        pl.scan_parquet(shard).join(questions, on=QUESTION_KEYS, validate="m:1").select(*TEXTS)
+        for shard in shards(rollouts)
     )
+    return Pool(pl.scan_parquet(shards(verdicts)).select(*GRADED), tuple(parts))
 
 
-def pool_of_file(path: Path, confidence_format: Format) -> pl.LazyFrame:
+def pool_of_file(path: Path, confidence_format: Format) -> Pool:
     """The pool in a CSV, JSONL or Parquet file with question_id, question, response, correct.
 
     Optional columns: `sample` (else rows of a question are numbered in file order), `finished` (else true),
@@ -62,14 +68,15 @@ def pool_of_file(path: Path, confidence_format: Format) -> pl.LazyFrame:
     _check(path, frame)
     responses = zip(frame["response"], frame["finished"], strict=True)
     reasons = [parse(text, confidence_format, finished=finished).reason.value for text, finished in responses]
-    return frame.with_columns(pl.Series("reason", reasons), ending_column()).lazy()
+    frame = frame.with_columns(pl.Series("reason", reasons), ending_column(), pl.col("sample").cast(pl.Int32))
+    return Pool(frame.lazy().select(*GRADED), (frame.lazy().select(*TEXTS),))
 
 
-def first_samples(pool: pl.LazyFrame, samples: int | None) -> pl.LazyFrame:
-    """The pool with the first so many responses of every question, by their numbers; None keeps all."""
+def first_samples(graded: pl.LazyFrame, samples: int | None) -> pl.LazyFrame:
+    """The first so many responses of every question, by their numbers; None keeps all."""
     if samples is None:
-        return pool
-    return pool.filter(pl.col("sample").rank("ordinal").over(QUESTION_KEYS) <= samples)
+        return graded
+    return graded.filter(pl.col("sample").rank("ordinal").over(QUESTION_KEYS) <= samples)
 
 
 def _token_ids(path: Path, frame: pl.DataFrame) -> pl.Series:

@@ -8,10 +8,19 @@ import polars as pl
 from calibsft.errors import InputError
 from calibsft.responses.formats import FORMATS, Format
 from calibsft.responses.parse import parse
-from calibsft.tables import QUESTION_KEYS, shown
+from calibsft.schema import LABEL, QUESTION_KEYS
+from calibsft.tables import shown
+from calibsft.targets.pool import Pool
 
 # Responses on which other formats are tried.
 GUESSED_FROM = 1000
+
+
+def refuse_no_parts(pool: Pool, source: str) -> None:
+    if not pool.parts:
+        raise InputError(
+            f"{source}: no responses there (part-*.parquet); give the folder that calibsft rollout wrote"
+        )
 
 
 def refuse_fewer_samples(labels: pl.DataFrame, samples: int | None, source: str) -> None:
@@ -25,31 +34,42 @@ def refuse_fewer_samples(labels: pl.DataFrame, samples: int | None, source: str)
         )
 
 
-def refuse_useless(rated: pl.DataFrame, source: str) -> None:
+def refuse_unrated(rated: pl.DataFrame, pool: Pool, from_format: Format, source: str) -> None:
+    """Refuse pools without success rates, or without a well-formed response."""
     if rated.is_empty():
         raise InputError(
             f"{source}: no response could be graded, because no gold answer could be read; mend the golds"
         )
+    if (rated["reason"] != "ok").all():
+        refuse_malformed(pool, Counter(rated["reason"].to_list()), from_format, source)
     single = rated.filter(pl.col("n") == 1)
     if not single.is_empty():
         raise InputError(
             f"{source}: question {shown(single['question_id'][0])} has a single rollout, which gives no success rate"
             f" ({len(single)} such questions); sample every question at least twice"
         )
+
+
+def refuse_unlearnable(rated: pl.DataFrame, labelled: pl.DataFrame, target: str, source: str) -> None:
+    """Refuse responses without any label, or whose labels all follow from one outcome."""
+    if labelled.is_empty():
+        raise InputError(
+            f"{source}: the target {target} labels none of the {len(rated)} responses; choose another target, or add"
+            " questions that the model can answer"
+        )
+    numerator, denominator = (labelled[name] for name in LABEL)
     for outcome, word, remedy in ((True, "correct", "harder"), (False, "incorrect", "easier")):
-        if (rated["correct"] == outcome).all():
+        if (rated["correct"] == outcome).all() and (numerator == denominator * int(outcome)).all():
             raise InputError(
                 f"{source}: every one of the {len(rated)} responses is {word}, so all targets would be {int(outcome)}.00 and there"
                 f" is nothing to learn; add {remedy} questions"
             )
 
 
-def refuse_malformed(
-    pool: pl.LazyFrame, filtered: Counter[str], from_format: Format, source: str
-) -> NoReturn:
+def refuse_malformed(pool: Pool, filtered: Counter[str], from_format: Format, source: str) -> NoReturn:
     reasons = ", ".join(f"{reason}: {count}" for reason, count in filtered.most_common())
     complaint = f"{source}: none of the {filtered.total()} responses is well formed as '{from_format.name}' ({reasons})"
-    texts = pool.select("response", "finished").head(GUESSED_FROM).collect().rows()
+    texts = pl.concat(pool.parts).select("response", "finished").head(GUESSED_FROM).collect().rows()
     for name, other in FORMATS.items():
         if any(parse(text, other, finished=finished).ok for text, finished in texts):
             raise InputError(

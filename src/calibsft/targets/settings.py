@@ -1,4 +1,7 @@
-"""Which target, and how the training set is balanced."""
+"""What is set for every target: which one it is, and how its training set is balanced.
+
+What a single target is set with stands in a class of its own, beside the target.
+"""
 
 from typing import Annotated, Self
 
@@ -8,22 +11,9 @@ from calibsft.settings import Flag, Settings
 
 
 class TargetSettings(Settings):
-    """What each response should have said, and how the targets are balanced."""
+    """Which confidence each response is taught to state, and how the training set is balanced."""
 
-    name: Annotated[
-        str, Flag("--target"), Field(description="calibsft (mixed) or csft (success rate alone)")
-    ] = "calibsft"
-    # Six decimals keep exact targets within 64-bit integers.
-    mix: Annotated[
-        float,
-        Flag("--mix", "--lambda"),
-        Field(
-            ge=0,
-            le=1,
-            multiple_of=1e-6,
-            description="weight of the question's success rate against the response's correctness",
-        ),
-    ] = 0.5
+    name: str
     samples: Annotated[
         int | None,
         Flag("--samples", "-n"),
@@ -37,10 +27,4 @@ class TargetSettings(Settings):
     def _balancing_needs_balance(self) -> Self:
         if not self.balance and (self.min_group > 1 or self.redraws > 1):
             raise ValueError("targets.min_group and redraws mean nothing without balance")
-        return self
-
-    @model_validator(mode="after")
-    def _mix_needs_two_parts(self) -> Self:
-        if self.name == "csft" and self.mix != TargetSettings.model_fields["mix"].default:
-            raise ValueError("targets.mix means nothing for the target csft, which is the success rate alone")
         return self

@@ -1,17 +1,43 @@
-"""What a confidence target is: a pure function of a question's success rate and a response's correctness."""
+"""What a target is: one way to label responses with the confidence that they should have stated.
+
+A target labels; it neither balances nor writes text.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Generic, TypeVar
+
+import polars as pl
+
+from calibsft.responses.formats import Format
+from calibsft.targets.settings import TargetSettings
+from calibsft.targets.strata import exact_value
+
+S = TypeVar("S", bound=TargetSettings)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Target(Generic[S]):
     """One way to say what a response's confidence should have been.
 
-    `value(q, z, mix)` takes the question's exact success rate over all its rollouts, whether this response
-    is correct, and the mixing weight; it returns an exact target in [0, 1].
+    Attributes
+    ----------
+    label
+        From well-formed responses and the target's settings to exact labels in [0, 1], as `once_per` makes them: one for each
+        row, null for a response that is not trained on. A row has what identifies the response, whether it is `correct`,
+        and how many (`k`) of the `n` responses to its question are; and the columns of the evidence.
+    settings
+        The class of its settings: `TargetSettings`, or one that adds keys of its own.
+    evidence
+        Names of the evidence that `label` needs.
+    strata
+        From a label and the format of the training set to the group that balancing counts the response in.
     """
 
     name: str
-    value: Callable[[Fraction, bool, Fraction], Fraction]
+    description: str
+    label: Callable[[pl.DataFrame, S], pl.DataFrame]
+    settings: type[S]
+    evidence: tuple[str, ...] = ()
+    strata: Callable[[Fraction, Format], Fraction] = exact_value

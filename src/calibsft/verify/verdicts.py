@@ -20,9 +20,9 @@ from calibsft.errors import InputError
 from calibsft.progress import Progress
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import Parsed, Reason, parse
-from calibsft.schema import Ending, Grade, Verdict
+from calibsft.schema import KEYS, Ending, Grade, Verdict
 from calibsft.success_rates import ending_column
-from calibsft.tables import KEYS, row_of, shown
+from calibsft.tables import row_of, shown
 from calibsft.verify.files import STATED, read_responses
 from calibsft.verify.grader import GradeItem
 from calibsft.verify.judged import AnswerJudge

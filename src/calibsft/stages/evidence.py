@@ -1,0 +1,70 @@
+"""`evidence`: measure what targets, estimators and reports need to know of responses."""
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from calibsft.artifacts import read_manifest
+from calibsft.evidence import EVIDENCE
+from calibsft.evidence.settings import EvidenceSettings
+from calibsft.judge.settings import JudgeSettings
+from calibsft.settings import Device, Dtype, Mark
+from calibsft.stages.common import verified
+from calibsft.stages.stage import Facts, Stage
+
+
+class EvidenceStage(Stage):
+    """Measure columns of evidence for every response of a rollout folder.
+
+    For example `calibsft evidence rollouts --verdicts verdicts --names mean-logprob,answer-votes --out evidence`; a target that
+    needs them then takes them: `calibsft build rollouts --verdicts verdicts --evidence evidence --target uait`.
+    """
+
+    kind: ClassVar[str] = "evidence"
+    main: ClassVar[str] = "evidence"
+
+    rollouts: Annotated[
+        Path, Mark.CONTENT, Mark.POSITIONAL, Field(description="folder that `calibsft rollout` wrote")
+    ]
+    verdicts: Annotated[
+        Path, Mark.CONTENT, Field(description="folder that `calibsft verify` wrote for these rollouts")
+    ]
+    names: Annotated[
+        tuple[str, ...], Field(min_length=1, description=f"comma-separated: {', '.join(EVIDENCE)}")
+    ]
+    evidence: EvidenceSettings = EvidenceSettings()
+    judge: JudgeSettings = JudgeSettings()
+    device: Device = "auto"
+    dtype: Dtype = "auto"
+
+    def check(self) -> None:
+        from calibsft.evidence.collect import choose_evidence
+
+        choose_evidence(self.names, self.evidence, self.judge)
+
+    def inputs(self) -> dict[str, str]:
+        return verified(self.rollouts, self.verdicts)
+
+    def work(self, folder: Path, label: str) -> Facts:
+        from calibsft.evidence.collect import collect_evidence
+
+        facts = collect_evidence(
+            self.names,
+            self.rollouts,
+            self.verdicts,
+            self.evidence,
+            folder,
+            label,
+            self.judge,
+            self.device,
+            self.dtype,
+        )
+        return {**facts, "lineage": read_manifest(self.rollouts)["lineage"]}
+
+    def lines(self, folder: Path) -> list[str]:
+        found = read_manifest(folder)
+        return [
+            f"{name}: {count:,} of {found['responses']:,} responses"
+            for name, count in found["measured"].items()
+        ]

@@ -1,0 +1,44 @@
+"""The evidence that a target needs, joined to the responses by their keys.
+
+Evidence is made by `calibsft evidence`; nothing here measures anything.
+"""
+
+from typing import Any
+
+import polars as pl
+
+from calibsft.errors import InputError
+from calibsft.evidence.evidence import EXACT
+from calibsft.schema import KEYS
+from calibsft.targets.target import Target
+
+
+def with_evidence(
+    rows: pl.DataFrame, target: Target[Any], evidence: pl.LazyFrame | None, source: str
+) -> pl.DataFrame:
+    """`rows` with the columns of the evidence that `target` needs, which must cover every row."""
+    if not target.evidence:
+        return rows
+    given = pl.LazyFrame() if evidence is None else evidence
+    known = given.collect_schema()
+    if missing := [name for name in target.evidence if name not in known]:
+        raise InputError(
+            f"{source}: the target {target.name} needs the evidence {', '.join(missing)}; make it with calibsft evidence"
+        )
+    columns = [column for name in target.evidence for column in _columns(name, known[name] == EXACT)]
+    measured = given.select(*KEYS, *columns)
+    found = rows.lazy().join(measured, on=KEYS, validate="1:1", maintain_order="left").collect()
+    if len(found) < len(rows):
+        raise InputError(
+            f"{source}: the evidence for the target {target.name} covers {len(found)} of {len(rows)} responses; make it for"
+            " these responses with calibsft evidence"
+        )
+    return found
+
+
+def _columns(name: str, exact: bool) -> list[pl.Expr]:
+    """A column of evidence by its name; exact rationals as two, so many (`_k`) of so many (`_n`)."""
+    if not exact:
+        return [pl.col(name)]
+    parts = {"_k": "numerator", "_n": "denominator"}
+    return [pl.col(name).struct.field(field).alias(name + ending) for ending, field in parts.items()]

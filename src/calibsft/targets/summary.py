@@ -1,0 +1,53 @@
+"""What went into a training set and what came out of it."""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Self
+
+import polars as pl
+
+from calibsft.schema import STRATUM
+
+SUMMARY = "targets.json"
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSummary:
+    """What went in and what came out; the histograms count responses by the exact value of their target's group."""
+
+    target: str
+    format: str
+    from_format: str
+    responses: int
+    questions: int
+    endings: dict[str, int]
+    filtered: dict[str, int]
+    before: dict[Fraction, int]
+    after: dict[Fraction, int]
+    group_size: int
+    dropped_groups: dict[Fraction, int]
+    rows: int
+    rows_questions: int
+
+    def to_json(self) -> dict[str, Any]:
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return found | {name: _written(found[name]) for name in ("before", "after", "dropped_groups")}
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """What an earlier build in `folder` wrote down."""
+        found = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+        exact = ("before", "after", "dropped_groups")
+        return cls(**found | {name: {Fraction(t): n for t, n in found[name].items()} for name in exact})
+
+
+def _written(histogram: dict[Fraction, int]) -> dict[str, int]:
+    return {f"{target.numerator}/{target.denominator}": count for target, count in sorted(histogram.items())}
+
+
+def histogram(rows: pl.DataFrame) -> Counter[Fraction]:
+    """Rows by the group that balancing counts them in."""
+    return Counter({Fraction(n, d): count for n, d, count in rows.group_by(STRATUM).len().iter_rows()})

@@ -1,0 +1,33 @@
+"""UaIT: every response gets the geometric mean probability of its own tokens, exp(mean token log-probability).
+
+Labels are rounded to millionths, finer than any format writes and the same for all of them, so that they are exact and fit
+64-bit integers. Nearly all differ, so balancing groups them by what the format writes.
+"""
+
+from fractions import Fraction
+
+import polars as pl
+
+from calibsft.targets.labels import once_per
+from calibsft.targets.settings import TargetSettings
+from calibsft.targets.strata import on_grid
+from calibsft.targets.target import Target
+
+EVIDENCE = "mean-logprob"
+MILLION = 10**6
+
+
+def label(rows: pl.DataFrame, settings: TargetSettings) -> pl.DataFrame:
+    probability = pl.col(EVIDENCE).cast(pl.Float64).exp()
+    millionths = rows.select((probability * MILLION).round().cast(pl.Int64).alias("millionths"))
+    return once_per(millionths, ("millionths",), lambda count: Fraction(count, MILLION))
+
+
+UAIT = Target(
+    "uait",
+    "the geometric mean probability of the response's tokens",
+    label,
+    TargetSettings,
+    (EVIDENCE,),
+    on_grid,
+)
