@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calibsft.cli.ls import table_lines
+from calibsft.cli.ls import record_lines
 from calibsft.cli.options import AsJson, DataDir, listed
 from calibsft.errors import InputError
 from calibsft.text import printable
@@ -86,7 +86,7 @@ def check_lines(checks: "dict[str, GoldCheck]") -> list[str]:
         }
         for name, check in checks.items()
     ]
-    lines = table_lines(rows)
+    lines = record_lines(rows)
     for name, check in checks.items():
         for failure in check.failures[:SHOWN_FAILURES]:
             lines.append(f"{name} {failure.question_id}: {failure.grade}, answered {shown(failure.answer)}")

@@ -11,9 +11,10 @@ import polars as pl
 
 from calibsft.artifacts import EVALS, GRADIENT, JOURNAL, recorded_settings
 from calibsft.errors import InputError
+from calibsft.report.columns import JUDGED
 from calibsft.report.summary import GradientShare, TrainingRun
 
-SCORES = ("pass@1", "auroc", "brier", "ece")
+SCORES = tuple(metric.name for metric in JUDGED)
 SAMPLED = ("distinct_values", "confidence_entropy")
 ALONE = "rl"  # what `calibsft rl` calls its stage, in a folder of any name
 
