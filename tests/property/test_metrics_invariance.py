@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibsft.metrics import MEAN_OVER_DATASETS, ConfidenceTable, evaluate, score_table
+from calibsft.metrics import MEAN_OVER_DATASETS, METRICS, ConfidenceTable, evaluate, score_table
 from calibsft.metrics.registry import TABLE_METRICS
 
 HUNDREDTHS = st.integers(0, 100).map(lambda hundredths: hundredths / 100)
@@ -122,6 +122,13 @@ def test_metrics_stay_in_their_ranges(rows: Rows) -> None:
         assert 0 <= found[name] <= 1, name
     assert (found["rce"] is None) == (len(rows) == 1)
     assert found["pce"] <= found["ece"] + 1e-12
+
+
+@given(ROWS)
+def test_metrics_stay_within_the_bounds_that_intervals_end_at(rows: Rows) -> None:
+    for name, value in scores(rows).items():
+        low, high = METRICS[name].bounds
+        assert value is None or low - 1e-12 <= value <= high + 1e-12, name
 
 
 @settings(max_examples=50)
