@@ -83,10 +83,11 @@ def ours(confidence: np.ndarray, correct: np.ndarray, question: np.ndarray) -> d
 
 
 def ours_common(confidence: np.ndarray, correct: np.ndarray, _: np.ndarray) -> dict[str, Any]:
-    from calibsft.metrics import METRICS, ConfidenceTable
+    from calibsft.metrics import ConfidenceTable
+    from calibsft.metrics.registry import TABLE_METRICS
 
     table = ConfidenceTable.from_rows(confidence, correct)
-    return {name: METRICS[name](table) for name in COMMON}
+    return {name: TABLE_METRICS[name](table) for name in COMMON}
 
 
 def scikit_learn_auroc(confidence: np.ndarray, correct: np.ndarray, _: np.ndarray) -> dict[str, Any]:

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from calibsft.artifacts import CARD, write_text
+from calibsft.metrics.metric import fraction
+from calibsft.metrics.registry import shown_in
 from calibsft.progress import say
 from calibsft.responses.formats import Format
 from calibsft.settings import Settings
 
 TABLES = "<!-- calibsft: calibration -->"
 NOT_MEASURED = "Not measured yet: `calibsft eval --model THIS --benchmarks … --out eval` adds the table."
-COLUMNS = {
-    "pass@1": "Pass@1 ↑", "auroc": "AUROC ↑", "brier": "Brier ↓", "ece": "ECE ↓", "effective_support": "Effective support",
-}  # fmt: skip
+METRICS = shown_in("card")
 LIMITED = re.compile(r", the first (\d+) questions of each benchmark$", re.ASCII | re.MULTILINE)
 SPLITS = {"id": "In distribution, mean", "ood": "Out of distribution, mean"}
 
@@ -127,10 +127,11 @@ def _marks(name: str) -> tuple[str, str]:
 
 
 def _section(name: str, scores: dict[str, Any], sampled: str) -> str:
-    titles = ("", "Responses", *COLUMNS.values())
+    titles = ("", "Responses", *(metric.header for metric in METRICS))
     lines = [_line(titles), _line(("---", *("---:" for _ in titles[1:])))]
     for label, part in _parts(scores):
-        cells = ["–" if (value := part[key]) is None else f"{value:.3f}" for key in COLUMNS]
+        values = [part.get(metric.name) for metric in METRICS]
+        cells = ["–" if value is None else fraction(value) for value in values]
         lines.append(_line((label, f"{part['n']:,}", *cells)))
     convention = scores["overall"]["ece_convention"]
     return "\n".join([f"**Confidence as {name}**, {sampled}", "", *lines, "", f"ECE: {convention}."])

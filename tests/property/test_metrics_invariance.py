@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibsft.metrics import MEAN_OVER_DATASETS, METRICS, ConfidenceTable, evaluate, score_table
+from calibsft.metrics.registry import TABLE_METRICS
 
 HUNDREDTHS = st.integers(0, 100).map(lambda hundredths: hundredths / 100)
 CONFIDENCES = st.one_of(HUNDREDTHS, st.sampled_from([0.1, 0.3, 0.6, 0.7, 1.0]), st.floats(0, 1))
@@ -34,7 +35,7 @@ Value = float | None
 
 def scores(rows: Rows) -> dict[str, Any]:
     found: dict[str, Any] = dict(evaluate([c for c, _ in rows], [z for _, z in rows]))
-    return {name: found[name] for name in METRICS}
+    return {name: found[name] for name in TABLE_METRICS}
 
 
 def of_the_table(metric: Callable[[ConfidenceTable], Value]) -> Callable[[NamedRows], Value]:
@@ -60,7 +61,7 @@ def over_datasets(name: str) -> Callable[[NamedRows], Value]:
 
 # Every metric there is, as a function of rows.
 SUITE: dict[str, Callable[[NamedRows], Value]] = {
-    **{name: of_the_table(metric) for name, metric in METRICS.items()},
+    **{name: of_the_table(metric) for name, metric in TABLE_METRICS.items()},
     "cap_brier": cap_brier,
     "pearson": over_datasets("pearson"),
     "spearman": over_datasets("spearman"),
@@ -121,6 +122,13 @@ def test_metrics_stay_in_their_ranges(rows: Rows) -> None:
         assert 0 <= found[name] <= 1, name
     assert (found["rce"] is None) == (len(rows) == 1)
     assert found["pce"] <= found["ece"] + 1e-12
+
+
+@given(ROWS)
+def test_metrics_stay_within_the_bounds_that_intervals_end_at(rows: Rows) -> None:
+    for name, value in scores(rows).items():
+        low, high = METRICS[name].bounds
+        assert value is None or low - 1e-12 <= value <= high + 1e-12, name
 
 
 @settings(max_examples=50)

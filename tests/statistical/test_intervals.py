@@ -5,7 +5,8 @@ import polars as pl
 import pytest
 
 from calibsft.metrics import METRICS, score_table
-from calibsft.metrics.compare import COMPARED, differences
+from calibsft.metrics.compare import differences
+from calibsft.metrics.registry import COMPARED
 
 UNTOLD = ("support", "top1", "top3")
 TRIALS = 40

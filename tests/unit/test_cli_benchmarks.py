@@ -14,7 +14,17 @@ from calibsft.cli import main
 from calibsft.schema import Question
 
 Calibsft = Callable[..., tuple[int, str, str]]
-THINGS = ("benchmarks", "graders", "formats", "targets", "methods", "estimators", "figures", "recipes")
+THINGS = (
+    "benchmarks",
+    "graders",
+    "formats",
+    "targets",
+    "methods",
+    "estimators",
+    "metrics",
+    "figures",
+    "recipes",
+)
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ import pytest
 
 from calibsft.errors import InputError
 from calibsft.metrics import METRICS, bootstrap, evaluate, score_table
-from calibsft.metrics.bootstrap import CAP_BRIER, Cells, Drawing, interval, resample
-from calibsft.metrics.compare import COMPARED, differences
+from calibsft.metrics.bootstrap import Cells, Drawing, interval, resample
+from calibsft.metrics.compare import differences
+from calibsft.metrics.registry import COMPARED, TABLE_METRICS
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -43,9 +44,9 @@ def cells_of(rows: pl.DataFrame) -> Cells:
 def test_cells_with_every_question_once_give_the_plain_metrics() -> None:
     rows = responses(1, 0.3)
     plain: Mapping[str, object] = evaluate(rows["confidence"], rows["correct"], rows["question_id"])
-    found = cells_of(rows).scores([*METRICS, CAP_BRIER])
-    assert {name: found[name] for name in METRICS} == {name: plain[name] for name in METRICS}
-    assert found[CAP_BRIER] == pytest.approx(plain[CAP_BRIER], abs=1e-12)
+    found = cells_of(rows).scores(list(METRICS))
+    assert {name: found[name] for name in TABLE_METRICS} == {name: plain[name] for name in TABLE_METRICS}
+    assert found["cap_brier"] == pytest.approx(plain["cap_brier"], abs=1e-12)
 
 
 def test_a_question_drawn_twice_counts_twice() -> None:
@@ -54,16 +55,17 @@ def test_a_question_drawn_twice_counts_twice() -> None:
     expected = evaluate(twice["confidence"], twice["correct"])
     cells = cells_of(rows)
     once, table = cells.tables(cells.counts @ np.array([[1, 2], [1, 0], [1, 1]], dtype=float))
-    assert METRICS["brier"](table) == expected["brier"] and METRICS["auroc"](table) == expected["auroc"]
-    assert METRICS["brier"](once) == evaluate(rows["confidence"], rows["correct"])["brier"]
+    assert TABLE_METRICS["brier"](table) == expected["brier"]
+    assert TABLE_METRICS["auroc"](table) == expected["auroc"]
+    assert TABLE_METRICS["brier"](once) == evaluate(rows["confidence"], rows["correct"])["brier"]
 
 
 def test_a_part_of_the_questions_has_their_responses_alone() -> None:
     rows = responses(1, 0.3)
     part = rows.filter(pl.col("dataset") == "y")
     expected: Mapping[str, object] = evaluate(part["confidence"], part["correct"])
-    assert cells_of(rows).part(slice(30, 60)).scores(list(METRICS)) == {
-        name: expected[name] for name in METRICS
+    assert cells_of(rows).part(slice(30, 60)).scores(list(TABLE_METRICS)) == {
+        name: expected[name] for name in TABLE_METRICS
     }
 
 
@@ -89,7 +91,7 @@ def test_draws_do_not_depend_on_how_many_are_made_at_once(monkeypatch: pytest.Mo
 def test_a_draw_is_of_as_many_questions_each_as_likely(monkeypatch: pytest.MonkeyPatch, span: int) -> None:
     monkeypatch.setattr(bootstrap, "QUESTIONS_AT_ONCE", span)
     each = Cells.from_rows(np.arange(60) / 60, np.ones(60, dtype=bool), np.arange(60), 60)
-    ((drawn_V_B, _),) = Drawing(60, seed=0).sums([each], [each.capability_gaps()], 4000)
+    ((drawn_V_B, _),) = Drawing(60, seed=0).sums([each], [each.question_figures(["cap_brier"])], 4000)
     weights_Q_B = drawn_V_B[1::2]
     assert (weights_Q_B.sum(axis=0) == 60).all()
     # Each is Binomial(60, 1/60): mean 1, variance 59/60; two of them have the covariance -1/60.
@@ -103,7 +105,7 @@ def test_a_draw_is_of_as_many_questions_each_as_likely(monkeypatch: pytest.Monke
 def test_spans_of_questions_are_drawn_independently(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bootstrap, "QUESTIONS_AT_ONCE", 30)
     each = Cells.from_rows(np.arange(60) / 60, np.ones(60, dtype=bool), np.arange(60), 60)
-    first = [Drawing(60, seed).sums([each], [np.zeros(60)], 1)[0][0][1::2, 0] for seed in range(300)]
+    first = [Drawing(60, seed).sums([each], [{}], 1)[0][0][1::2, 0] for seed in range(300)]
     between = np.cov(np.array(first).T)[np.arange(30), np.arange(30, 60)]
     assert abs(between.mean()) < 0.1
 

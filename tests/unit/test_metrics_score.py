@@ -8,7 +8,7 @@ import pytest
 from calibsft.errors import InputError
 from calibsft.metrics import ECE_CONVENTION, METRICS, evaluate, score_file, score_table
 from calibsft.metrics.confidences import confidence_column
-from calibsft.metrics.result import Means, Metrics, Scores
+from calibsft.metrics.result import Scores
 
 ROWS = pl.DataFrame(
     {
@@ -79,12 +79,15 @@ def test_pooled_ece_is_that_of_all_rows_together() -> None:
 def test_the_result_has_the_keys_of_its_type() -> None:
     score = score_table(ROWS, intervals=True)
     assert Scores.__required_keys__ == set(score)
-    for kind, parts in (
-        (Metrics, [score["overall"], *score["datasets"].values()]),
-        (Means, score["splits"].values()),
+    always = {"n", "ece_convention", "unreadable", "intervals", *METRICS}
+    of_splits = {"datasets", "auroc_datasets", "ece_pooled", "pearson", "spearman"}
+    for others, parts in (
+        ({"questions"}, [score["overall"], *score["datasets"].values()]),
+        (of_splits, score["splits"].values()),
     ):
         for part in parts:
-            assert kind.__required_keys__ <= set(part) <= kind.__required_keys__ | kind.__optional_keys__
+            unread = {"excluded"} if part["unreadable"] else set()
+            assert set(part) == always | others | unread
             assert part["ece_convention"] == ECE_CONVENTION
 
 

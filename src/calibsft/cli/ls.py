@@ -10,6 +10,7 @@ import typer
 from calibsft.cli.options import AsJson
 from calibsft.errors import unknown_name
 from calibsft.text import printable
+from calibsft.text_table import table_lines
 
 Rows = list[dict[str, Any]]
 
@@ -18,19 +19,19 @@ def ls(
     what: Annotated[
         str,
         typer.Argument(
-            help="benchmarks, graders, formats, targets, methods, estimators, figures or recipes; default: these."
+            help="benchmarks, graders, formats, targets, methods, estimators, metrics, figures or recipes; default: these."
         ),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """List what there is: benchmarks, graders, formats, targets, methods, estimators, figures, recipes."""
+    """List what there is: benchmarks, graders, formats, targets, methods, estimators, metrics, figures, recipes."""
     if what and what not in THINGS:
         unknown_name("thing to list", what, list(THINGS))
     rows = THINGS[what][1]() if what else [{"name": name, "says": text} for name, (text, _) in THINGS.items()]
     if as_json:
         print(json.dumps(rows, indent=2))
         return
-    lines = benchmark_lines(rows) if what == "benchmarks" else table_lines(rows)
+    lines = benchmark_lines(rows) if what == "benchmarks" else record_lines(rows)
     print("\n".join(printable(line) for line in lines))
 
 
@@ -73,7 +74,7 @@ def benchmark_lines(rows: Rows) -> list[str]:
         parts.setdefault(title, []).append(
             {**cells, "v": row["version"], "Hub id, config, split": place or "-"}
         )
-    drawn = iter(table_lines([row for part in parts.values() for row in part]))
+    drawn = iter(record_lines([row for part in parts.values() for row in part]))
     lines = [next(drawn)]
     for title, part in parts.items():
         lines += [f"-- {title}", *(next(drawn) for _ in part)]
@@ -131,6 +132,15 @@ def estimators() -> Rows:
     ]
 
 
+def metrics() -> Rows:
+    from calibsft.metrics import METRICS
+
+    return [
+        {"name": name, "title": metric.title, "better": metric.better, "says": metric.description}
+        for name, metric in METRICS.items()
+    ]
+
+
 def figures() -> Rows:
     from calibsft.report.figures import FIGURES
 
@@ -157,24 +167,17 @@ THINGS: dict[str, tuple[str, Callable[[], Rows]]] = {
     "targets": ("what a response's confidence should have been", targets),
     "methods": ("RL methods", methods),
     "estimators": ("where a confidence is taken from", estimators),
+    "metrics": ("what responses are scored by", metrics),
     "figures": ("what can be drawn of a run or of files", figures),
     "recipes": ("recipes that come with calibsft", recipes),
 }
 
 
-def table_lines(rows: Rows) -> list[str]:
+def record_lines(rows: Rows) -> list[str]:
     """Rows of one shape as aligned lines under a header; numbers to the right, gaps as a dash."""
     columns = list(rows[0])
-    cells = [columns, *([_cell(row[column]) for column in columns] for row in rows)]
-    widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
-    numeric = [any(isinstance(row[column], int) for row in rows) for column in columns]
-    return [
-        "  ".join(
-            f"{text:>{width}}" if right else f"{text:<{width}}"
-            for text, width, right in zip(line, widths, numeric, strict=True)
-        ).rstrip()
-        for line in cells
-    ]
+    left = [i for i, name in enumerate(columns) if not any(isinstance(row[name], int) for row in rows)]
+    return table_lines([columns, *([_cell(row[name]) for name in columns] for row in rows)], left)
 
 
 def _cell(value: Any) -> str:

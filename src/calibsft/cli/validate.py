@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calibsft.cli.ls import table_lines
+from calibsft.cli.ls import record_lines
 from calibsft.cli.options import AsJson
 from calibsft.errors import InputError
 from calibsft.settings.options import comma_separated
@@ -91,7 +91,7 @@ def check_lines(checks: "dict[str, GoldCheck]") -> list[str]:
         }
         for name, check in checks.items()
     ]
-    lines = table_lines(rows)
+    lines = record_lines(rows)
     for name, check in checks.items():
         for failure in check.failures[:SHOWN_FAILURES]:
             lines.append(f"{name} {failure.question_id}: {failure.grade}, answered {shown(failure.answer)}")

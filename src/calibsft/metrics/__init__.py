@@ -20,20 +20,24 @@ from calibsft.metrics.diversity import (
     top1,
     top3,
 )
-from calibsft.metrics.evaluate import ECE_CONVENTION, METRICS, evaluate
+from calibsft.metrics.evaluate import ECE_CONVENTION, evaluate
 from calibsft.metrics.files import score_file
+from calibsft.metrics.metric import HEADLINE, Metric
 from calibsft.metrics.ranking import auroc
+from calibsft.metrics.registry import METRICS
 from calibsft.metrics.result import MEAN_OVER_DATASETS, Differences, Means, Metrics, Scores
 from calibsft.metrics.score import score_table
 from calibsft.metrics.table import ConfidenceTable
 
 __all__ = [
     "ECE_CONVENTION",
+    "HEADLINE",
     "MEAN_OVER_DATASETS",
     "METRICS",
     "ConfidenceTable",
     "Differences",
     "Means",
+    "Metric",
     "Metrics",
     "ReliabilityBin",
     "Scores",

@@ -15,17 +15,12 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.sparse import csc_array
 
-from calibsft.metrics.evaluate import METRICS
+from calibsft.metrics.registry import METRICS, QUESTION_METRICS, TABLE_METRICS
 from calibsft.metrics.result import Interval, Intervals
 from calibsft.metrics.table import ConfidenceTable, FloatArray, IntArray
 
 REPLICATES = 1000
 LEVEL = 0.95
-CAP_BRIER = "cap_brier"
-EFFECTIVE_SUPPORT = "effective_support"
-# No draw shows a value that was never stated, and where many are stated alike often the largest shares of a draw are too
-# large by more than the draws tell: no interval of these covers the truth as often as it says.
-UNTOLD = ("support", "top1", "top3")
 # What is worked on together is kept so small that it fits a processor's cache: questions, and draws of them.
 QUESTIONS_AT_ONCE = 1 << 13
 DRAWS_AT_ONCE = 32
@@ -80,17 +75,21 @@ class Cells:
         stated = wrong + right > 0
         return ConfidenceTable(self.values[stated], (wrong + right)[stated], right[stated])
 
-    def capability_gaps(self) -> FloatArray:
-        """Per question the squared gap between its mean confidence and its success rate."""
+    def question_figures(self, names: Sequence[str]) -> dict[str, FloatArray]:
+        """Per question what those of the named metrics that are means over questions are the mean of."""
+        wanted = [name for name in names if name in QUESTION_METRICS]
+        if not wanted:
+            return {}
         gap = np.column_stack([self.values, self.values - 1]).ravel() @ self.counts
-        gaps: FloatArray = (gap / np.maximum(self.counts.sum(axis=0), 1)) ** 2
-        return gaps
+        gaps: FloatArray = gap / np.maximum(self.counts.sum(axis=0), 1)
+        return {name: QUESTION_METRICS[name](gaps) for name in wanted}
 
     def scores(self, names: Sequence[str]) -> dict[str, float | None]:
         """Every named metric with each question once."""
         (table,) = self.tables(self.counts @ np.ones((self.questions, 1)))
+        figures = self.question_figures(names)
         return {
-            name: float(self.capability_gaps().mean()) if name == CAP_BRIER else METRICS[name](table)
+            name: float(figures[name].mean()) if name in figures else TABLE_METRICS[name](table)
             for name in names
         }
 
@@ -110,26 +109,23 @@ def resample(
     draw = Drawing(systems[0].questions, seed)
     largest = max(cells.counts.shape[0] for cells in systems)
     at_once = max(1, min(DRAWS_AT_ONCE, LARGEST_TABLES // largest))
-    gaps = [cells.capability_gaps() for cells in systems]
+    figures = [cells.question_figures(names) for cells in systems]
     found = [{name: np.full(replicates, np.nan) for name in names} for _ in systems]
     for start in range(0, replicates, at_once):
         draws = range(start, min(start + at_once, replicates))
-        for cells, drawn, (counted_V_B, gaps_B) in zip(
-            systems, found, draw.sums(systems, gaps, len(draws)), strict=True
-        ):
-            for name, values in _measured(cells.tables(counted_V_B), gaps_B, names).items():
+        sums = draw.sums(systems, figures, len(draws))
+        for cells, drawn, (counted_V_B, means) in zip(systems, found, sums, strict=True):
+            for name, values in _measured(cells.tables(counted_V_B), means, names).items():
                 drawn[name][draws.start : draws.stop] = values
         advance(len(draws))
     return found
 
 
-def _measured(tables: Sequence[ConfidenceTable], gaps_B: FloatArray, names: Sequence[str]) -> Draws:
-    """Every named metric of each table; None becomes NaN."""
-    return {
-        name: gaps_B
-        if name == CAP_BRIER
-        else np.array([METRICS[name](table) for table in tables], dtype=float)
-        for name in names
+def _measured(tables: Sequence[ConfidenceTable], means: Draws, names: Sequence[str]) -> Draws:
+    """Every named metric of each table, and the `means` over questions as they are; None becomes NaN."""
+    of_tables = [name for name in names if name not in means]
+    return means | {
+        name: np.array([TABLE_METRICS[name](table) for table in tables], dtype=float) for name in of_tables
     }
 
 
@@ -148,17 +144,21 @@ class Drawing:
         self._streams = [np.random.default_rng([seed, number]) for number in range(len(self._spans))]
 
     def sums(
-        self, systems: Sequence[Cells], gaps: Sequence[FloatArray], draws: int
-    ) -> list[tuple[FloatArray, FloatArray]]:
-        """Per system the counts of the next `draws` draws, and the means of its capability gaps."""
-        found = [(np.zeros((cells.counts.shape[0], draws)), np.zeros(draws)) for cells in systems]
+        self, systems: Sequence[Cells], figures: Sequence[Mapping[str, FloatArray]], draws: int
+    ) -> list[tuple[FloatArray, Draws]]:
+        """Per system the counts of the next `draws` draws, and the means of its questions' `figures`."""
+        found = [
+            (np.zeros((cells.counts.shape[0], draws)), {name: np.zeros(draws) for name in each})
+            for cells, each in zip(systems, figures, strict=True)
+        ]
         shares = [(span.stop - span.start) / self.questions for span in self._spans]
         sizes_B_S = self._sizes.multinomial(self.questions, shares, size=draws)
         for span, stream, sizes_B in zip(self._spans, self._streams, sizes_B_S.T, strict=True):
             weights_Q_B = _weights(stream, span.stop - span.start, sizes_B)
-            for cells, gap, (counted_V_B, gaps_B) in zip(systems, gaps, found, strict=True):
+            for cells, each, (counted_V_B, means) in zip(systems, figures, found, strict=True):
                 counted_V_B += cells.part(span).counts @ weights_Q_B
-                gaps_B += gap[span] @ weights_Q_B / self.questions
+                for name, figure_Q in each.items():
+                    means[name] += figure_Q[span] @ weights_Q_B / self.questions
         return found
 
 
@@ -189,11 +189,13 @@ def intervals(
 
 
 def _within(name: str, draws: FloatArray, estimate: float | None, level: float) -> Interval | None:
-    if name in UNTOLD or estimate is None:
+    metric = METRICS[name]
+    if metric.interval is None or estimate is None:
         return None
-    if name == EFFECTIVE_SUPPORT:
-        # Its logarithm, the entropy, is what varies evenly.
+    if metric.interval == "log":
         ends = interval(np.log(draws), math.log(estimate), level)
-        return ends and (math.exp(max(ends[0], 0.0)), math.exp(ends[1]))
-    ends = interval(draws, estimate, level)
-    return ends and (max(ends[0], min(0.0, estimate)), min(ends[1], max(1.0, estimate)))
+        ends = ends and (math.exp(ends[0]), math.exp(ends[1]))
+    else:
+        ends = interval(draws, estimate, level)
+    lowest, highest = metric.bounds
+    return ends and (max(ends[0], min(lowest, estimate)), min(ends[1], max(highest, estimate)))

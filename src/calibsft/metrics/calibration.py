@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibsft.metrics.metric import HEADLINE, Metric
 from calibsft.metrics.table import ConfidenceTable
 
 
@@ -104,3 +105,10 @@ def _bin(table: ConfidenceTable, low: float, high: float, start: int, stop: int)
         return ReliabilityBin(low, high, 0, None, None)
     stated = float((n * table.values[start:stop]).sum())
     return ReliabilityBin(low, high, count, stated / count, int(table.k[start:stop].sum()) / count)
+
+
+ACCURACY = Metric("pass@1", "Pass@1", "higher", of=accuracy, views=HEADLINE)
+MEAN_CONFIDENCE = Metric("mean_confidence", "Mean confidence", of=mean_confidence)
+BRIER = Metric("brier", "Brier", "lower", of=brier, views=HEADLINE)
+ECE = Metric("ece", "ECE", "lower", of=expected_calibration_error, views=HEADLINE, pooled=True)
+PCE = Metric("pce", "PCE", "lower", of=positive_calibration_error)

@@ -12,35 +12,13 @@ import numpy as np
 import polars as pl
 
 from calibsft.errors import InputError
-from calibsft.metrics.bootstrap import (
-    CAP_BRIER,
-    EFFECTIVE_SUPPORT,
-    LEVEL,
-    REPLICATES,
-    UNTOLD,
-    Cells,
-    Draws,
-    interval,
-    intervals,
-    resample,
-)
+from calibsft.metrics.bootstrap import LEVEL, REPLICATES, Cells, Draws, interval, intervals, resample
 from calibsft.metrics.counts import compact
+from calibsft.metrics.registry import COMPARED, METRICS
 from calibsft.metrics.result import MEAN_OVER_DATASETS, Difference, Differences, Intervals
 from calibsft.metrics.table import FloatArray, decimals
 from calibsft.progress import Progress
 
-COMPARED = (
-    "pass@1",
-    "auroc",
-    "brier",
-    "ece",
-    "pce",
-    CAP_BRIER,
-    "e_aurc",
-    "rce",
-    "rce_tie",
-    EFFECTIVE_SUPPORT,
-)
 # Names are coded in 32 bits: one number for the pair is found much faster than the pair.
 KEY = pl.col("dataset").to_physical().cast(pl.UInt64) * 2**32 + pl.col("question_id").to_physical()
 
@@ -220,7 +198,7 @@ def _differences(compared: _Compared) -> dict[str, Difference | None]:
     for name, ours in compared.scores[0].items():
         theirs = compared.scores[1][name]
         found[name] = None
-        if name not in UNTOLD and ours is not None and theirs is not None:
+        if METRICS[name].interval and ours is not None and theirs is not None:
             difference = ours - theirs
             ends = interval(compared.draws[0][name] - compared.draws[1][name], difference)
             found[name] = ends and {"difference": difference, "low": ends[0], "high": ends[1]}

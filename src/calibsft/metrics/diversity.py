@@ -4,8 +4,11 @@ Functions of a `ConfidenceTable` that ignore correctness. Deliberately without a
 prior leaves RL nothing to learn from, but a broad one is not better by itself (shuffled targets are broad too).
 """
 
+from math import inf
+
 import numpy as np
 
+from calibsft.metrics.metric import HEADLINE, Metric, one_decimal, percent
 from calibsft.metrics.table import ConfidenceTable
 
 EXTREME_LOW = 0.01
@@ -46,3 +49,21 @@ def share_below_half(table: ConfidenceTable) -> float:
 
 def _top(table: ConfidenceTable, values: int) -> float:
     return int(np.sort(table.n)[-values:].sum()) / table.responses
+
+
+# No draw shows a value that was never stated, and where many are stated alike often the largest shares of a draw are too
+# large by more than the draws tell: no interval of `SUPPORT`, `TOP1` and `TOP3` covers the truth as often as it says.
+SUPPORT = Metric("support", "Values", write=one_decimal, of=support, bounds=(1.0, inf), interval=None)
+TOP1 = Metric("top1", "Top-1", write=percent, of=top1, views=frozenset({"terminal"}), interval=None)
+TOP3 = Metric("top3", "Top-3", write=percent, of=top3, interval=None)
+EFFECTIVE_SUPPORT = Metric(
+    "effective_support",
+    "Effective support",
+    write=one_decimal,
+    short="eff.supp.",
+    of=effective_support,
+    views=HEADLINE,
+    bounds=(1.0, inf),
+    interval="log",  # its logarithm, the entropy, is what varies evenly
+)
+EXTREME_SHARE = Metric("extreme_share", "Extreme", write=percent, of=extreme_share)

@@ -1,52 +1,25 @@
 """All metrics of one set of responses, from arrays: the stable Python entry point `calibsft.metrics.evaluate`.
 
-To add a metric of the confidence table, write it in its file and give it one line in `METRICS`; scores, split
-means and `score --json` follow. Does not know datasets, unreadable confidences or files: that is `score`.
+Does not know datasets, unreadable confidences or files: that is `score`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from numbers import Real
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from calibsft.errors import InputError
-from calibsft.metrics.calibration import (
-    accuracy,
-    brier,
-    expected_calibration_error,
-    mean_confidence,
-    positive_calibration_error,
-)
-from calibsft.metrics.diversity import effective_support, extreme_share, support, top1, top3
-from calibsft.metrics.questions import capability_brier, question_sums
-from calibsft.metrics.rank_calibration import rank_calibration_error, rank_calibration_error_tied
-from calibsft.metrics.ranking import auroc, excess_area_under_risk_coverage
+from calibsft.metrics.questions import mean_over_questions, question_sums
+from calibsft.metrics.registry import QUESTION_METRICS, TABLE_METRICS
 from calibsft.metrics.result import Metrics
 from calibsft.metrics.table import ConfidenceTable, decimals
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
 
 ECE_CONVENTION = "10 bins, [k/10,(k+1)/10), 1.0 in the last"
-
-METRICS: dict[str, Callable[[ConfidenceTable], float | None]] = {
-    "pass@1": accuracy,
-    "mean_confidence": mean_confidence,
-    "auroc": auroc,
-    "brier": brier,
-    "ece": expected_calibration_error,
-    "pce": positive_calibration_error,
-    "e_aurc": excess_area_under_risk_coverage,
-    "rce": rank_calibration_error,
-    "rce_tie": rank_calibration_error_tied,
-    "support": support,
-    "top1": top1,
-    "top3": top3,
-    "effective_support": effective_support,
-    "extreme_share": extreme_share,
-}
 
 
 def evaluate(confidence: Column, correct: Column, question_id: Column | None = None) -> Metrics:
@@ -60,8 +33,8 @@ def evaluate(confidence: Column, correct: Column, question_id: Column | None = N
 
     Returns
     -------
-    `n`, the names in `METRICS`, `ece_convention`, `cap_brier` (None without question ids), and with question ids
-    `questions`, the number of distinct ones. `auroc` is None when only one class occurs.
+    `n`, the names in `METRICS`, `ece_convention`, and with question ids `questions`, the number of distinct ones. Metrics of
+    questions (`cap_brier`) are None without question ids, and `auroc` when only one class occurs.
 
     Raises
     ------
@@ -77,14 +50,11 @@ def evaluate(confidence: Column, correct: Column, question_id: Column | None = N
 
 def metrics_of(table: ConfidenceTable, questions: pl.DataFrame | None = None) -> Metrics:
     """Every metric of counted responses; `questions` as `question_sums` has them."""
-    found: dict[str, Any] = {
-        "n": table.responses,
-        **{name: metric(table) for name, metric in METRICS.items()},
-    }
-    found |= {"cap_brier": None, "ece_convention": ECE_CONVENTION}
-    if questions is not None:
-        found |= {"cap_brier": capability_brier(questions), "questions": questions.height}
-    return cast(Metrics, found)
+    found: Metrics = {"n": table.responses} | {name: of(table) for name, of in TABLE_METRICS.items()}
+    for name, of in QUESTION_METRICS.items():
+        found[name] = None if questions is None else mean_over_questions(of, questions)
+    found["ece_convention"] = ECE_CONVENTION
+    return found if questions is None else found | {"questions": questions.height}
 
 
 def checked_responses(

@@ -3,10 +3,13 @@
 Needs to know which responses answer the same question; everything else about them is in `table`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import polars as pl
+
+from calibsft.metrics.metric import Metric, PerQuestion
+from calibsft.metrics.table import FloatArray
 
 # Sums of floats depend on their order; sums of whole multiples of 2**-60 do not.
 UNIT = 2**60
@@ -23,10 +26,21 @@ def question_sums(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     return sums.collect(engine="streaming")  # three times as fast with many questions
 
 
-def capability_brier(questions: pl.DataFrame) -> float:
+def mean_over_questions(of: Callable[[FloatArray], FloatArray], questions: pl.DataFrame) -> float:
+    """The mean of a function of the questions' gaps, which are mean confidences less success rates.
+
+    `questions` as `question_sums` has them. Every question counts the same, however many responses it has.
+    """
+    gaps = (questions["gap"].cast(pl.Float64) / float(UNIT) / questions["n"]).to_numpy()
+    return float(np.sort(of(gaps)).sum()) / len(gaps)
+
+
+def capability_brier(gaps: FloatArray) -> FloatArray:
     """Mean over questions of (mean confidence - success rate)², in [0, 1]; 0 is best.
 
-    Every question counts the same, however many responses it has. With one response each it is the Brier score.
+    With one response to each question it is the Brier score.
     """
-    gaps = (questions["gap"].cast(pl.Float64) / float(UNIT) / questions["n"]).to_numpy() ** 2
-    return float(np.sort(gaps).sum()) / len(gaps)
+    return gaps**2
+
+
+CAP_BRIER = Metric("cap_brier", "Cap-Brier", "lower", of=PerQuestion(capability_brier))

@@ -10,6 +10,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
+from calibsft.metrics.metric import Metric
 from calibsft.metrics.table import ConfidenceTable
 
 BINS = 20
@@ -38,7 +39,7 @@ def rank_calibration_error(table: ConfidenceTable, bins: int = BINS) -> float | 
 
 
 def rank_calibration_error_tied(table: ConfidenceTable, bins: int = BINS) -> float:
-    """The same with bins that never split a value, and the middle rank of its bin for every response.
+    """RCE with bins that never split a value, and the middle rank of its bin for every response.
 
     In [0, 1]; 0 exactly when every bin is more accurate than the less confident ones, however few values there are.
     A value belongs to the bin in which the middle of its responses lies.
@@ -102,3 +103,7 @@ def _distances(doubled: int, start: int, end: int) -> int:
     below = doubled * (split - start) - (split - 1 + start) * (split - start)
     above = (end - 1 + split) * (end - split) - doubled * (end - split)
     return below + above
+
+
+RCE = Metric("rce", "RCE", "lower", of=rank_calibration_error)
+RCE_TIE = Metric("rce_tie", "RCE-tie", "lower", of=rank_calibration_error_tied)

@@ -7,6 +7,7 @@ can rank perfectly and still be far too sure: read it beside `calibration`.
 import numpy as np
 from scipy.special import digamma
 
+from calibsft.metrics.metric import HEADLINE, Metric
 from calibsft.metrics.table import ConfidenceTable, FloatArray, IntArray
 
 # Shorter runs of a harmonic series are added up: a difference of two digammas has fewer digits.
@@ -62,3 +63,7 @@ def _harmonic(before: IntArray, count: IntArray) -> FloatArray:
         reached = short & (count >= step)
         total[reached] += 1 / (before[reached] + step)
     return total
+
+
+AUROC = Metric("auroc", "AUROC", "higher", of=auroc, views=HEADLINE)
+E_AURC = Metric("e_aurc", "E-AURC", "lower", of=excess_area_under_risk_coverage)

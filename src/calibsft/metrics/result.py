@@ -3,70 +3,22 @@
 They are what `calibsft score --json` prints. Fractions, not percent; None where a metric has no value.
 """
 
-from typing import NotRequired, TypeAlias, TypedDict
+from typing import Any, NotRequired, TypeAlias, TypedDict
 
 MEAN_OVER_DATASETS = "mean over datasets"
 
 Interval: TypeAlias = tuple[float, float]
 Intervals: TypeAlias = dict[str, Interval | None]
 
-# "pass@1" is no Python name, so this one key has to be written so.
-_Accuracy = TypedDict("_Accuracy", {"pass@1": float})
-
-
-class Excluded(TypedDict):
-    """The figures without the responses whose confidence could not be read."""
-
-    n: int
-    brier: float | None
-    ece: float | None
-    auroc: float | None
-
-
-class _Shared(_Accuracy):
-    """What one set of responses and a mean over datasets have in common."""
-
-    n: int
-    mean_confidence: float
-    auroc: float | None
-    brier: float
-    ece: float
-    ece_convention: str
-    pce: float
-    cap_brier: float | None
-    e_aurc: float
-    rce: float | None
-    rce_tie: float
-    top1: float
-    top3: float
-    effective_support: float
-    extreme_share: float
-    unreadable: NotRequired[float]
-    malformed: NotRequired[float]
-    excluded: NotRequired[Excluded]
-    intervals: NotRequired[Intervals]
-
-
-class Metrics(_Shared):
-    """The metrics of one set of responses; `questions` where the responses have question ids."""
-
-    support: int
-    questions: NotRequired[int]
-
-
-class Means(_Shared):
-    """Plain means over the datasets of a split, and what is a figure of the split itself.
-
-    `auroc_datasets` have an AUROC; `ece_pooled` is that of all rows together; `pearson` and `spearman` are between the
-    datasets' mean confidences and accuracies.
-    """
-
-    support: float
-    datasets: int
-    auroc_datasets: int
-    ece_pooled: float
-    pearson: float | None
-    spearman: float | None
+# By name: every metric of `METRICS` as a number or None, and what is told beside them. No key is fixed here: the names of
+# metrics stand in `METRICS` alone, where a type checker does not see them.
+#
+# Of one set of responses: n, ece_convention, questions (where responses have question ids); in scores of tables also
+# unreadable, malformed, excluded (n and some metrics without the unreadable responses) and intervals.
+Metrics: TypeAlias = dict[str, Any]
+# Of a split: plain means over its datasets under the same names, and datasets, auroc_datasets (how many have an AUROC),
+# ece_pooled (of all rows together), pearson and spearman (between the datasets' mean confidences and accuracies).
+Means: TypeAlias = dict[str, Any]
 
 
 class Difference(TypedDict):

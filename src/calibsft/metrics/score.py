@@ -5,17 +5,16 @@ beside it (`excluded`). Does not read files (`files`), parse model responses or 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
 
 import polars as pl
 
 from calibsft.errors import InputError
-from calibsft.metrics.calibration import expected_calibration_error
-from calibsft.metrics.compare import COMPARED, scored_intervals
+from calibsft.metrics.compare import scored_intervals
 from calibsft.metrics.correlation import pearson, spearman
 from calibsft.metrics.counts import KEYS, Counts, Tally
-from calibsft.metrics.evaluate import ECE_CONVENTION, METRICS, checked_responses, metrics_of
-from calibsft.metrics.result import MEAN_OVER_DATASETS, Excluded, Means, Metrics, Scores
+from calibsft.metrics.evaluate import ECE_CONVENTION, checked_responses, metrics_of
+from calibsft.metrics.registry import COMPARED, POOLED_METRICS, QUESTION_METRICS, TABLE_METRICS
+from calibsft.metrics.result import MEAN_OVER_DATASETS, Means, Metrics, Scores
 from calibsft.metrics.table import ConfidenceTable, decimals
 from calibsft.tables import row_of
 
@@ -67,9 +66,7 @@ def score_counts(
         found["datasets"] = {name: _measured(part, sums.get(name)) for name, part in parts.items()}
         members = {MEAN_OVER_DATASETS: list(parts), **_members(values)}
         for split, names in members.items():
-            pooled = expected_calibration_error(
-                ConfidenceTable.from_counts(pl.concat(parts[name] for name in names))
-            )
+            pooled = ConfidenceTable.from_counts(pl.concat(parts[name] for name in names))
             found["splits"][split] = _mean_over([found["datasets"][name] for name in names], pooled)
     if intervals:
         _add_intervals(found, counts, members, interval_metrics, progress)
@@ -143,27 +140,25 @@ def _measured(values: pl.DataFrame, questions: pl.DataFrame | None) -> Metrics:
     return found
 
 
-def _excluded(readable: pl.DataFrame) -> Excluded:
+def _excluded(readable: pl.DataFrame) -> Metrics:
     if readable.is_empty():
-        return {"n": 0, "brier": None, "ece": None, "auroc": None}
+        return {"n": 0, **dict.fromkeys(EXCLUDED_KEYS)}
     table = ConfidenceTable.from_counts(readable)
-    figures = {key: METRICS[key](table) for key in EXCLUDED_KEYS}
-    return cast(Excluded, {"n": table.responses, **figures})
+    return {"n": table.responses} | {key: TABLE_METRICS[key](table) for key in EXCLUDED_KEYS}
 
 
-def _mean_over(datasets: Sequence[Metrics], ece_pooled: float) -> Means:
-    parts: Sequence[Mapping[str, Any]] = datasets
-    found: dict[str, Any] = {
-        name: _mean(part[name] for part in parts) for name in (*METRICS, "cap_brier", "unreadable")
+def _mean_over(parts: Sequence[Metrics], pooled: ConfidenceTable) -> Means:
+    """Means over the datasets of a split, and what is a figure of all their rows, `pooled`."""
+    shares = [name for name in ("unreadable", "malformed") if name in parts[0]]
+    found: Means = {
+        name: _mean(part[name] for part in parts) for name in (*TABLE_METRICS, *QUESTION_METRICS, *shares)
     }
-    if "malformed" in datasets[0]:
-        found["malformed"] = _mean(part["malformed"] for part in parts)
-    sides = [part["mean_confidence"] for part in datasets], [part["pass@1"] for part in datasets]
+    sides = [part["mean_confidence"] for part in parts], [part["pass@1"] for part in parts]
     found |= {
         "n": sum(part["n"] for part in parts),
         "datasets": len(parts),
         "auroc_datasets": sum(part["auroc"] is not None for part in parts),
-        "ece_pooled": ece_pooled,
+        **{name: of(pooled) for name, of in POOLED_METRICS.items()},
         "pearson": pearson(*sides),
         "spearman": spearman(*sides),
         "ece_convention": ECE_CONVENTION,
@@ -173,7 +168,7 @@ def _mean_over(datasets: Sequence[Metrics], ece_pooled: float) -> Means:
         readable = [part.get("excluded", part) for part in parts]
         found["excluded"] = {key: _mean(part[key] for part in readable) for key in EXCLUDED_KEYS}
         found["excluded"]["n"] = sum(part["n"] for part in readable)
-    return cast(Means, found)
+    return found
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

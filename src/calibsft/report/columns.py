@@ -1,32 +1,18 @@
-"""Which metrics the tables show, in which direction, and how a number is written.
+"""Which columns the tables of a report have, and how their cells are written.
 
-All numbers of a report are rounded here and nowhere else. Does not know models, benchmarks or markup.
+Metrics come from `metrics.METRICS` with their titles and directions; only columns that are no metrics are described here.
+Does not know models, benchmarks or markup.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from calibsft.metrics.metric import Column, Metric, one_decimal, percent
+from calibsft.metrics.registry import METRICS, POOLED_METRICS, shown_in
+from calibsft.metrics.result import Metrics
 from calibsft.report.markup import Cell
 
-Metrics: TypeAlias = dict[str, Any]
-
 MISSING = "–"
-
-
-def fraction(value: float) -> str:
-    """Three decimals."""
-    return f"{value:.3f}"
-
-
-def percent(value: float) -> str:
-    """A fraction as a percentage with one decimal."""
-    return f"{100 * value:.1f} %"
-
-
-def one_decimal(value: float) -> str:
-    """One decimal, thousands separated."""
-    return f"{value:,.1f}"
 
 
 def whole(value: float) -> str:
@@ -44,51 +30,37 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A metric's place in a table; `better` is max, min, or None where neither end is good."""
-
-    key: str
-    title: str
-    write: Callable[[float], str] = fraction
-    better: Callable[[list[float]], float] | None = None
-
-    @property
-    def header(self) -> str:
-        if self.better is None:
-            return self.title
-        return f"{self.title} {'↑' if self.better is max else '↓'}"
+def _over_datasets(metrics: Sequence[Metric]) -> Iterator[Column]:
+    """Columns of means over datasets; a metric that is also pooled says which of its two columns is which."""
+    for metric in metrics:
+        pooled = f"{metric.name}_pooled"
+        if pooled not in POOLED_METRICS:
+            yield metric
+        else:
+            yield replace(metric, title=f"{metric.title}, mean")
+            yield Column(pooled, f"{metric.title}, pooled", metric.better, metric.write)
 
 
-PASS = Column("pass@1", "Pass@1", better=max)
-AUROC = Column("auroc", "AUROC", better=max)
-BRIER = Column("brier", "Brier", better=min)
-SUPPORT = Column("effective_support", "Effective support", one_decimal)
-UNREADABLE = Column("unreadable", "Unreadable", percent, better=min)
-MALFORMED = Column("malformed", "Malformed", percent, better=min)
-SPLIT_ECE = (Column("ece", "ECE, mean", better=min), Column("ece_pooled", "ECE, pooled", better=min))
-SPLIT_COLUMNS = (PASS, AUROC, BRIER, *SPLIT_ECE, SUPPORT, UNREADABLE, MALFORMED)
-DATASET_COLUMNS = (PASS, AUROC, BRIER, Column("ece", "ECE", better=min), SUPPORT, UNREADABLE, MALFORMED)
-FURTHER_COLUMNS = (
-    Column("pce", "PCE", better=min),
-    Column("cap_brier", "Cap-Brier", better=min),
-    Column("e_aurc", "E-AURC", better=min),
-    Column("rce", "RCE", better=min),
-    Column("rce_tie", "RCE-tie", better=min),
-    Column("pearson", "r"),
-    Column("spearman", "ρ"),
-    Column("mean_confidence", "Mean confidence"),
-    Column("support", "Values", one_decimal),
-    Column("top1", "Top-1", percent),
-    Column("top3", "Top-3", percent),
-    Column("extreme_share", "Extreme", percent),
+MAIN = shown_in("report")
+# What two models can be compared by.
+JUDGED = tuple(metric for metric in MAIN if metric.better)
+FURTHER = tuple(metric for metric in METRICS.values() if metric not in MAIN)
+FORM_COLUMNS = (
+    Column("unreadable", "Unreadable", "lower", percent, "unreadable"),
+    Column("malformed", "Malformed", "lower", percent, "malformed"),
 )
-DISTINCT = Column("distinct_values", "Distinct values / question", one_decimal)
+CORRELATIONS = (Column("pearson", "r"), Column("spearman", "ρ"))
+DISTINCT = Column("distinct_values", "Distinct values / question", None, one_decimal)
+SPLIT_COLUMNS: tuple[Column, ...] = (*_over_datasets(MAIN), *FORM_COLUMNS)
+DATASET_COLUMNS: tuple[Column, ...] = (*MAIN, *FORM_COLUMNS)
+FURTHER_COLUMNS: tuple[Column, ...] = (
+    *(metric for metric in FURTHER if metric.better),
+    *CORRELATIONS,
+    *(metric for metric in FURTHER if not metric.better),
+)
 # Of one training: its first and its last steps are no rivals, so that neither is marked as better.
-TRAINING_COLUMNS = tuple(
-    replace(column, better=None) for column in (PASS, AUROC, BRIER, DATASET_COLUMNS[3], DISTINCT)
-)
-SEED_COLUMNS = (PASS, AUROC, BRIER, *SPLIT_ECE, SUPPORT, DISTINCT)
+TRAINING_COLUMNS: tuple[Column, ...] = tuple(replace(column, better=None) for column in (*JUDGED, DISTINCT))
+SEED_COLUMNS: tuple[Column, ...] = (*_over_datasets(MAIN), DISTINCT)
 
 
 def metric_rows(columns: Sequence[Column], parts: Sequence[Metrics]) -> list[tuple[Cell, ...]]:
@@ -101,7 +73,7 @@ def metric_rows(columns: Sequence[Column], parts: Sequence[Metrics]) -> list[tup
 
 
 def _with_spans(column: Column, cells: Sequence[Cell], parts: Sequence[Metrics]) -> list[Cell]:
-    ends = [part.get("intervals", {}).get(column.key) for part in parts]
+    ends = [part.get("intervals", {}).get(column.name) for part in parts]
     return [
         replace(cell, span=" – ".join(map(column.write, end))) if end else cell
         for cell, end in zip(cells, ends, strict=True)
@@ -109,11 +81,10 @@ def _with_spans(column: Column, cells: Sequence[Cell], parts: Sequence[Metrics])
 
 
 def _column_cells(column: Column, parts: Sequence[Metrics]) -> list[Cell]:
-    values: list[float | None] = [part.get(column.key) for part in parts]
+    values: list[float | None] = [part.get(column.name) for part in parts]
     texts = [MISSING if value is None else column.write(value) for value in values]
     known = [value for value in values if value is not None]
-    if column.better is None or len(set(texts)) < 2 or len(known) < 2:
+    if len(set(texts)) < 2 or len(known) < 2 or (best := column.best(known)) is None:
         return [Cell(text) for text in texts]
     # Marked by what is shown: two models that print the same number are equally good.
-    best = column.write(column.better(known))
-    return [Cell(text, best=text == best) for text in texts]
+    return [Cell(text, best=text == column.write(best)) for text in texts]

@@ -7,25 +7,17 @@ its own.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calibsft.metrics import MEAN_OVER_DATASETS
+from calibsft.metrics import MEAN_OVER_DATASETS, Metrics
 from calibsft.metrics.compare import differences
+from calibsft.metrics.metric import Column, one_decimal, percent
 from calibsft.prior import diagnose
-from calibsft.report.columns import (
-    DATASET_COLUMNS,
-    MISSING,
-    Column,
-    Metrics,
-    metric_rows,
-    one_decimal,
-    percent,
-    whole,
-)
+from calibsft.report.columns import DATASET_COLUMNS, JUDGED, MISSING, metric_rows, whole
 from calibsft.report.markup import Cell, Table
 from calibsft.report.summary import ModelResult
 from calibsft.report.tables import labelled, split_title
 
-COMPARED = ("pass@1", "auroc", "brier", "ece")
-TITLES = {column.key: column for column in DATASET_COLUMNS if column.key in COMPARED}
+# What is compared, and gets intervals in a report.
+COMPARED = tuple(metric.name for metric in JUDGED)
 VERDICTS = {True: "yes", False: "no", None: "cannot be told"}
 
 
@@ -56,10 +48,10 @@ def _share_questions(model: ModelResult, other: ModelResult) -> bool:
 
 
 def _difference_table(title: str, labels: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> Table:
-    rows = [tuple(_difference_cell(TITLES[name], part.get(name)) for name in COMPARED) for part in parts]
+    rows = [tuple(_difference_cell(metric, part.get(metric.name)) for metric in JUDGED) for part in parts]
     return Table(
         title=title,
-        header=("", *(TITLES[name].header for name in COMPARED)),
+        header=("", *(metric.header for metric in JUDGED)),
         rows=labelled(labels, rows),
         note="Paired differences of means over benchmarks, with 95 % intervals by drawing questions; bold where the whole"
         " interval is better than 0, in the other colour where it is worse.",
@@ -70,7 +62,7 @@ def _difference_cell(column: Column, found: Mapping[str, float] | None) -> Cell:
     if found is None:
         return Cell(MISSING)
     above, below = found["low"] > 0, found["high"] < 0
-    better, worse = (above, below) if column.better is max else (below, above)
+    better, worse = (above, below) if column.better == "higher" else (below, above)
     span = f"{_signed(found['low'])} to {_signed(found['high'])}"
     return Cell(_signed(found["difference"]), best=better, worse=worse, span=span)
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from calibsft.decisions import Certificate, Route, Spread
 from calibsft.decisions.policy import ABSTAIN, Policy
+from calibsft.text_table import table_lines
 
 # Of 101 thresholds a terminal shows every tenth, the chosen one and the one below it.
 SHOWN_EVERY = 10
@@ -88,14 +89,11 @@ def _outcome(deferred: float, saved: float | None, accuracy: float) -> str:
 def _table(counts: tuple[str, str], rows: Sequence[_Row], threshold: int | None) -> list[str]:
     """Some of the rows: threshold, both counts, rate, bound, and whether it is certified."""
     shown = [row for row in rows if row[0] % SHOWN_EVERY == 0 or row[0] in _around(threshold)]
-    header = f"{'threshold':>9} {counts[0]:>9} {counts[1]:>7} {'rate':>8} {'bound':>8}  certified"
-    return [
-        header,
-        *(
-            f"{_hundredths(at):>9} {n:>9,} {k:>7,} {_percent(rate):>8} {_percent(bound):>8}  {'yes' if passes else 'no'}"
-            for at, n, k, rate, bound, passes in shown
-        ),
-    ]
+    cells = [("threshold", *counts, "rate", "bound", "certified")]
+    for at, n, k, rate, bound, passes in shown:
+        certified = "yes" if passes else "no"
+        cells.append((_hundredths(at), f"{n:,}", f"{k:,}", _percent(rate), _percent(bound), certified))
+    return table_lines(cells, left=(5,))
 
 
 def _around(threshold: int | None) -> tuple[int, ...]:

@@ -1,13 +1,13 @@
 """A diagnosis of a prior as plain text for a terminal: the verdict first, then the figures that it rests on."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
 
 from calibsft.prior import Diagnosis
 from calibsft.prior.concentration import Concentration
 from calibsft.prior.floor import NEAR, Floor, Lower
 from calibsft.prior.gradient import RARE, Gradient
 from calibsft.prior.verdict import percent
+from calibsft.text_table import table_lines
 
 WIDTH = 100
 BAR = 40
@@ -16,7 +16,7 @@ HEADLINES = {
     False: "CalibSFT is not needed before RL:",
     None: "Whether CalibSFT is worth it before RL cannot be told:",
 }
-TITLES = ("      n", "support", "eff.supp.", "Top-1", "Top-3", "< 0.5", "mean c")
+TITLES = ("", "n", "support", "eff.supp.", "Top-1", "Top-3", "< 0.5", "mean c", "most frequent")
 SHOWN_VALUES = 8
 
 
@@ -54,30 +54,26 @@ def _concentration_lines(found: Diagnosis) -> list[str]:
         f" Brier {found.brier:.4f}, ECE {found.ece:.4f}"
     )
     parts = {"all": found.everything, "correct": found.correct, "incorrect": found.incorrect}
-    rows = [_concentration_line(name, part) for name, part in parts.items() if part]
-    return [*_wrapped(summary), _row("", TITLES, "most frequent"), *rows]
+    rows = [_concentration_row(name, part) for name, part in parts.items() if part]
+    return [*_wrapped(summary), *table_lines([TITLES, *rows], left=(0, len(TITLES) - 1))]
 
 
-def _concentration_line(name: str, part: Concentration) -> str:
-    cells = [f"{part.n:,}", f"{part.support:,}", f"{part.effective_support:.1f}"]
-    cells += [f"{value:.4f}" for value in (part.top1, part.top3, part.below_half, part.mean_confidence)]
+def _concentration_row(name: str, part: Concentration) -> tuple[str, ...]:
+    counts = (f"{part.n:,}", f"{part.support:,}", f"{part.effective_support:.1f}")
+    shares = [f"{value:.4f}" for value in (part.top1, part.top3, part.below_half, part.mean_confidence)]
     often = ", ".join(f"{value.confidence:.2f} ({percent(value.share)})" for value in part.top)
-    return _row(name, cells, often)
+    return (name, *counts, *shares, often)
 
 
-def _row(name: str, cells: Sequence[str], last: str) -> str:
-    aligned = " ".join(f"{cell:>{max(6, len(title))}}" for cell, title in zip(cells, TITLES, strict=True))
-    return f"{name:<9} {aligned}  {last}"
-
-
-def _histogram_lines(found: Diagnosis) -> Iterator[str]:
-    yield f"{'confidence':<11} {'share':>6} {'right':>6}"
+def _histogram_lines(found: Diagnosis) -> list[str]:
+    rows = [("confidence", "share", "right", "")]
     largest = max(part.count for part in found.bins)
     for part in found.bins:
         end = "]" if part is found.bins[-1] else ")"
         right = "-" if part.accuracy is None else percent(part.accuracy)
         bar = "█" * round(BAR * part.count / largest)
-        yield f"[{part.low:.1f}, {part.high:.1f}{end}  {percent(part.count / found.n):>6} {right:>6} {bar}".rstrip()
+        rows.append((f"[{part.low:.1f}, {part.high:.1f}{end}", percent(part.count / found.n), right, bar))
+    return table_lines(rows, left=(0, 3))
 
 
 def _gradient_lines(gradient: Gradient) -> list[str]:
@@ -88,17 +84,18 @@ def _gradient_lines(gradient: Gradient) -> list[str]:
         f"Gradient of RL (Proposition 1{per}): |∇J| {gradient.norm:.4f}, at most 2εΔ = {gradient.norm_bound:.4f}"
         f" (ε {gradient.epsilon:.4f}, Δ {gradient.spread:.4f})"
     )
-    lines = [
-        *_wrapped(total),
-        f"{gradient.rare} of {gradient.format_values} values ({values}) have π < {RARE} and get {rare} of it",
-        f"{'value':>9} {'π':>9} {'u':>9} {'π(u − J)':>9} {'πΔ':>9}",
-    ]
+    rows = [["value", "π", "u", "π(u − J)", "πΔ"]]
     often = sorted(gradient.values, key=lambda value: -value.probability)[:SHOWN_VALUES]
     for value in sorted(often, key=lambda value: value.confidence):
         numbers = (value.probability, value.reward, value.gradient, value.bound)
-        lines.append(f"{value.confidence:>9.2f} " + " ".join(f"{number:>9.4f}" for number in numbers))
+        rows.append([f"{value.confidence:.2f}", *(f"{number:.4f}" for number in numbers)])
     others = len(gradient.values) - len(often)
-    return [*lines, f"{'…':>9} {others} more that are stated"] if others else lines
+    return [
+        *_wrapped(total),
+        f"{gradient.rare} of {gradient.format_values} values ({values}) have π < {RARE} and get {rare} of it",
+        *table_lines(rows, left=()),
+        *([f"… {others} more that are stated"] if others else []),
+    ]
 
 
 def _floor_lines(floor: Floor) -> list[str]:
@@ -113,16 +110,15 @@ def _floor_lines(floor: Floor) -> list[str]:
         f" groups of {floor.group_size} with a value within {NEAR} of q: {percent(floor.reach)}"
     )
     best = f"floor of the best of {floor.group_size}, δ²(1 − m)^{floor.group_size}"
-    return [
-        *_wrapped(title),
-        f"{'':<46} {'plain':>9} {'less noise':>10}",
-        _floor_line("stated confidence to q, (c − q)²", floor.distance),
-        _floor_line("floor, δ²(1 − m) at the best δ", floor.floor),
-        _floor_line("floor of the values that are ever stated", floor.support_floor),
-        _floor_line(best, floor.best_of_group),
-        *_wrapped(rest),
+    rows = [
+        ("", "plain", "less noise"),
+        _floor_row("stated confidence to q, (c − q)²", floor.distance),
+        _floor_row("floor, δ²(1 − m) at the best δ", floor.floor),
+        _floor_row("floor of the values that are ever stated", floor.support_floor),
+        _floor_row(best, floor.best_of_group),
     ]
+    return [*_wrapped(title), *table_lines(rows), *_wrapped(rest)]
 
 
-def _floor_line(name: str, bound: Lower) -> str:
-    return f"{name:<46} {bound.plain:>9.4f} {bound.less_noise:>10.4f}"
+def _floor_row(name: str, bound: Lower) -> tuple[str, str, str]:
+    return name, f"{bound.plain:.4f}", f"{bound.less_noise:.4f}"

@@ -5,12 +5,11 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from calibsft.metrics.result import Differences, Scores
+from calibsft.metrics.registry import METRICS
+from calibsft.metrics.result import Difference, Differences, Scores
+from calibsft.text_table import table_lines
 
-COLUMNS = (
-    "n", "pass@1", "mean_confidence", "auroc", "brier", "ece", "pce", "cap_brier", "e_aurc", "rce", "rce_tie", "support",
-    "top1", "top3", "effective_support", "extreme_share", "unreadable", "malformed", "pearson", "spearman",
-)  # fmt: skip
+COLUMNS = ("n", *METRICS, "unreadable", "malformed", "pearson", "spearman")
 
 
 def score_rows(scores: Scores) -> list[tuple[str, str, Mapping[str, Any]]]:
@@ -62,15 +61,14 @@ def difference_lines(against: Differences) -> list[str]:
     left_out = f", {against['left_out']:,} answered by one of them left out" if against["left_out"] else ""
     lines = ["", f"less {against['baseline']}, on {against['questions']:,} questions{left_out}"]
     for name, part in parts.items():
-        lines.append(f"{name}:")
-        for metric, found in part.items():
-            text = (
-                "-"
-                if found is None
-                else f"{found['difference']:+.4f}  [{found['low']:+.4f}, {found['high']:+.4f}]"
-            )
-            lines.append(f"  {metric:<18} {text}")
+        lines += [f"{name}:", *table_lines([_difference(*item) for item in part.items()], left=(0, 1))]
     return [*lines, f"intervals: {against['level']:.0%}, by drawing questions"]
+
+
+def _difference(metric: str, found: Difference | None) -> tuple[str, str]:
+    if found is None:
+        return f"  {metric}", "-"
+    return f"  {metric}", f"{found['difference']:+.4f}  [{found['low']:+.4f}, {found['high']:+.4f}]"
 
 
 def _cell(part: Mapping[str, Any], column: str) -> str:

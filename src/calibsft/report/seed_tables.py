@@ -9,8 +9,9 @@ from dataclasses import replace
 from statistics import mean, stdev
 from typing import Any
 
-from calibsft.metrics import MEAN_OVER_DATASETS
-from calibsft.report.columns import DISTINCT, MISSING, SEED_COLUMNS, Column, Metrics, metric_rows
+from calibsft.metrics import MEAN_OVER_DATASETS, Metrics
+from calibsft.metrics.metric import Column
+from calibsft.report.columns import DISTINCT, MISSING, SEED_COLUMNS, metric_rows
 from calibsft.report.markup import DEVIATION, Cell, Table
 from calibsft.report.summary import SeedResult
 from calibsft.report.tables import labelled, split_title
@@ -75,18 +76,18 @@ def _columns(results: Sequence[SeedResult]) -> list[Column]:
 
 
 def _metrics(result: SeedResult, split: str) -> Metrics:
-    return {**result.score["splits"].get(split, {}), DISTINCT.key: result.distinct_values}
+    return {**result.score["splits"].get(split, {}), DISTINCT.name: result.distinct_values}
 
 
 def _parts(same: Sequence[SeedResult], split: str) -> dict[str, list[float]]:
     """The values of every column that all seeds of a model have."""
     found = [_metrics(result, split) for result in same]
-    values: dict[str, list[Any]] = {c.key: [part.get(c.key) for part in found] for c in SEED_COLUMNS}
+    values: dict[str, list[Any]] = {c.name: [part.get(c.name) for part in found] for c in SEED_COLUMNS}
     return {key: known for key, known in values.items() if None not in known}
 
 
 def _with_deviation(column: Column, cell: Cell, part: Mapping[str, Sequence[float]]) -> Cell:
-    values = part.get(column.key, ())
+    values = part.get(column.name, ())
     return replace(cell, span=f"{DEVIATION} {column.write(stdev(values))}") if len(values) > 1 else cell
 
 

@@ -11,18 +11,18 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from calibsft.metrics import MEAN_OVER_DATASETS
+from calibsft.metrics.metric import percent
+from calibsft.metrics.ranking import AUROC
+from calibsft.metrics.result import Metrics
 from calibsft.metrics.score import EXCLUDED_KEYS
 from calibsft.report.columns import (
-    AUROC,
     DATASET_COLUMNS,
     FURTHER_COLUMNS,
     MISSING,
     SPLIT_COLUMNS,
     TRAINING_COLUMNS,
-    Metrics,
     duration,
     metric_rows,
-    percent,
     whole,
 )
 from calibsft.report.markup import Cell, Table
@@ -121,7 +121,7 @@ def benchmark_table(labels: Sequence[str], scores: Sequence[Score], split_of: di
 def training_table(runs: Sequence[TrainingRun]) -> Table:
     """How each training began and ended, on the responses that it sampled."""
     spans = [(f"{run.label}, {name}", steps) for run in runs for name, steps in _ends(run.steps)]
-    means = [{column.key: steps[column.key].mean() for column in TRAINING_COLUMNS} for _, steps in spans]
+    means = [{column.name: steps[column.name].mean() for column in TRAINING_COLUMNS} for _, steps in spans]
     return Table(
         "Training by RL",
         ("Training", *(column.title for column in TRAINING_COLUMNS)),
@@ -141,7 +141,7 @@ def excluded_table(labels: Sequence[str], scores: Sequence[Score]) -> Table | No
     parts = [score["splits"].get(MEAN_OVER_DATASETS, score["overall"]) for score in scores]
     if not any("excluded" in part for part in parts):
         return None
-    columns = [column for column in DATASET_COLUMNS if column.key in EXCLUDED_KEYS]
+    columns = [column for column in DATASET_COLUMNS if column.name in EXCLUDED_KEYS]
     body = metric_rows(columns, [part.get("excluded", part) for part in parts])
     rows = tuple(
         (Cell(label), Cell(percent(part["unreadable"])), *cells)

@@ -1,17 +1,19 @@
 """Results as plain text for a terminal: the target histogram and the headline of a run."""
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from calibsft.metrics import Metrics
+from calibsft.metrics.metric import Column
+from calibsft.metrics.registry import shown_in
+from calibsft.report.columns import FORM_COLUMNS, JUDGED, MAIN
 from calibsft.success_rates import ending_lines
 from calibsft.targets.summary import BuildSummary
+from calibsft.text_table import table_lines
 
 BANDS = 10
 WIDTH = 24
-COLUMNS = (
-    ("Pass@1", "pass@1"), ("AUROC", "auroc"), ("Brier", "brier"), ("ECE", "ece"),
-    ("eff.supp.", "effective_support"), ("Top-1", "top1"), ("unreadable", "unreadable"), ("malformed", "malformed"),
-)  # fmt: skip
 
 
 def build_lines(summary: BuildSummary) -> list[str]:
@@ -34,19 +36,19 @@ def build_lines(summary: BuildSummary) -> list[str]:
 
 def histogram_lines(before: dict[Fraction, int], after: dict[Fraction, int]) -> list[str]:
     """Ten bands of targets with bars for the responses before and after balancing."""
-    lines = [f"{'target':<11} {'before':>9} {'':<{WIDTH}} {'after':>7}"]
     columns = [_banded(histogram) for histogram in (before, after)]
-    tallest = [max(column) or 1 for column in columns]
+    bars = [_bars(column) for column in columns]
+    rows = [("target", "before", " " * WIDTH, "after", "")]
     for band in range(BANDS):
         end = "]" if band == BANDS - 1 else ")"
-        counts = [column[band] for column in columns]
-        bars = [
-            ("█" * round(WIDTH * count / top)).ljust(WIDTH)
-            for count, top in zip(counts, tallest, strict=True)
-        ]
         label = f"[{band / BANDS:.1f}, {(band + 1) / BANDS:.1f}{end}"
-        lines.append(f"{label:<11} {counts[0]:>9,} {bars[0]} {counts[1]:>7,} {bars[1]}".rstrip())
-    return lines
+        rows.append((label, f"{columns[0][band]:,}", bars[0][band], f"{columns[1][band]:,}", bars[1][band]))
+    return table_lines(rows, left=(0, 2, 4))
+
+
+def _bars(counts: list[int]) -> list[str]:
+    tallest = max(counts) or 1
+    return ["█" * round(WIDTH * count / tallest) for count in counts]
 
 
 def _banded(histogram: dict[Fraction, int]) -> list[int]:
@@ -62,12 +64,11 @@ def verdict_lines(counts: dict[str, Any]) -> list[str]:
     if set(counts["datasets"]) != {""}:
         parts |= counts["datasets"]
     grades = list(counts["overall"]["grades"])
-    width = max(len(name) for name in parts)
-    lines = [f"{'':<{width}} {'n':>9} {'right':>7} " + " ".join(f"{grade:>{len(grade)}}" for grade in grades)]
+    rows = [["", "n", "right", *grades]]
     for name, part in parts.items():
         share = "-" if part["correct"] is None else f"{part['correct']:.1%}"
-        cells = " ".join(f"{part['grades'].get(grade, 0):>{len(grade)},}" for grade in grades)
-        lines.append(f"{name:<{width}} {part['n']:>9,} {share:>7} {cells}")
+        rows.append([name, f"{part['n']:,}", share, *(f"{part['grades'].get(g, 0):,}" for g in grades)])
+    lines = table_lines(rows)
     if unscored := counts["overall"]["unscored"]:
         lines.append(f"{unscored:,} are unscored: their gold could not be read, or the judge gave no verdict")
     return [*lines, *_form_lines(counts["overall"]), f"graded by {', '.join(counts['graders'])}"]
@@ -92,35 +93,37 @@ def evaluation_lines(scores: dict[str, Any]) -> list[str]:
 
 def budget_lines(budgets: list[dict[str, Any]]) -> list[str]:
     """Pooled metrics under every token budget, as aligned lines."""
-    titles = ("Pass@1", "AUROC", "Brier", "ECE")
-    lines = [f"{'budget':>9} {'forced':>7} " + " ".join(f"{title:>9}" for title in titles)]
-    for part in budgets:
-        values = [part["overall"][key] for key in ("pass@1", "auroc", "brier", "ece")]
-        cells = " ".join(f"{'-' if value is None else f'{value:.4f}':>9}" for value in values)
-        lines.append(f"{part['budget']:>9,} {part['forced']:>7.1%} {cells}")
-    return lines
+    rows = [("budget", "forced", *_titles(JUDGED))]
+    rows += [
+        (f"{part['budget']:,}", f"{part['forced']:.1%}", *_cells(part["overall"], JUDGED)) for part in budgets
+    ]
+    return table_lines(rows, left=())
 
 
 def estimator_lines(estimators: list[dict[str, Any]]) -> list[str]:
     """Pooled metrics with the confidence of every estimator, as aligned lines."""
-    columns = COLUMNS[:5]
-    width = max(len(part["estimator"]) for part in estimators)
-    lines = [f"{'estimator':<{width}} {'n':>9} " + " ".join(f"{title:>9}" for title, _ in columns)]
-    for part in estimators:
-        values = [part["overall"][key] for _, key in columns]
-        cells = " ".join(f"{'-' if value is None else f'{value:.4f}':>9}" for value in values)
-        lines.append(f"{part['estimator']:<{width}} {part['overall']['n']:>9,} {cells}")
-    return lines
+    rows = [("estimator", "n", *_titles(MAIN))]
+    rows += [
+        (part["estimator"], f"{part['overall']['n']:,}", *_cells(part["overall"], MAIN))
+        for part in estimators
+    ]
+    return table_lines(rows)
 
 
 def score_lines(scores: dict[str, Any]) -> list[str]:
     """The metrics of `metrics.score_table` as aligned lines: pooled, then by dataset."""
     parts = {"all rows": scores["overall"], **scores["datasets"]}
     parts |= {f"mean, {split}": part for split, part in scores["splits"].items()}
-    width = max(len(name) for name in parts)
-    lines = [f"{'':<{width}} {'n':>9} " + " ".join(f"{title:>9}" for title, _ in COLUMNS)]
-    for name, part in parts.items():
-        values = [(max(9, len(title)), part.get(key)) for title, key in COLUMNS]
-        cells = " ".join(f"{'-' if value is None else f'{value:.4f}':>{wide}}" for wide, value in values)
-        lines.append(f"{name:<{width}} {part['n']:>9,} {cells}")
-    return [*lines, f"ECE: {scores['overall']['ece_convention']}"]
+    columns = (*shown_in("terminal"), *FORM_COLUMNS)
+    rows = [("", "n", *_titles(columns))]
+    rows += [(name, f"{part['n']:,}", *_cells(part, columns)) for name, part in parts.items()]
+    return [*table_lines(rows), f"ECE: {scores['overall']['ece_convention']}"]
+
+
+def _titles(columns: Sequence[Column]) -> list[str]:
+    return [column.short or column.title for column in columns]
+
+
+def _cells(part: Metrics, columns: Sequence[Column]) -> list[str]:
+    values = [part.get(column.name) for column in columns]
+    return ["-" if value is None else f"{value:.4f}" for value in values]

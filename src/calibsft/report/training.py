@@ -11,10 +11,11 @@ import polars as pl
 
 from calibsft.artifacts import EVALS, GRADIENT, JOURNAL
 from calibsft.errors import InputError
+from calibsft.report.columns import JUDGED
 from calibsft.report.lineage import Lineage
 from calibsft.report.summary import GradientShare, TrainingRun
 
-SCORES = ("pass@1", "auroc", "brier", "ece")
+SCORES = tuple(metric.name for metric in JUDGED)
 SAMPLED = ("distinct_values", "confidence_entropy")
 
 

@@ -11,15 +11,8 @@ from statistics import fmean
 
 import numpy as np
 
-from calibsft.metrics import (
-    ConfidenceTable,
-    accuracy,
-    auroc,
-    brier,
-    effective_support,
-    expected_calibration_error,
-    top1,
-)
+from calibsft.metrics import ConfidenceTable
+from calibsft.metrics.registry import TABLE_METRICS, shown_in
 from calibsft.rl.batches import rewards_of
 from calibsft.rl.method import Method
 from calibsft.rl.scoring import ScoredGroup
@@ -66,13 +59,10 @@ def step_metrics(groups: Sequence[Seen]) -> dict[str, float]:
         for group in groups
         for z, c, reason in zip(group.correct, group.confidence, group.reasons, strict=True)
     ]
+    shown = [metric.name for metric in shown_in("terminal")]
+    metrics = {name: TABLE_METRICS[name](table) for name in shown if name in TABLE_METRICS}
     found: dict[str, float | None] = {
-        "pass@1": accuracy(table),
-        "auroc": auroc(table),
-        "brier": brier(table),
-        "ece": expected_calibration_error(table),
-        "effective_support": effective_support(table),
-        "top1": top1(table),
+        **metrics,
         "mean_confidence": _mean(confidences),
         "distinct_values": fmean(len({c for c in group.confidence if c is not None}) for group in groups),
         "confidence_entropy": _mean([e for group in groups for e in group.entropies]),

@@ -2,12 +2,14 @@
 
 from matplotlib.figure import Figure
 
+from calibsft.metrics.calibration import ACCURACY, BRIER, ECE
+from calibsft.metrics.ranking import AUROC
 from calibsft.report.figures.panels import look_of
 from calibsft.report.figures.plot import Plot
 from calibsft.report.figures.smoothing import SMOOTHING, method_curves, smoothed
 from calibsft.report.summary import RunSummary
 
-CURVES = {"ece": "ECE", "brier": "Brier", "auroc": "AUROC", "pass@1": "Pass@1"}
+CURVES = {metric.name: metric.title for metric in (ECE, BRIER, AUROC, ACCURACY)}
 
 
 def draw(summary: RunSummary) -> Figure | None:

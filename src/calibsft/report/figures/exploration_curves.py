@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from calibsft.report.columns import MISSING, one_decimal
+from calibsft.metrics.metric import one_decimal
+from calibsft.report.columns import MISSING
 from calibsft.report.figures.panels import (
     LOOKS,
     TITLE_CHARACTERS,

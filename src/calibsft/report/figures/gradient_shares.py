@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from calibsft.report.columns import percent, whole
+from calibsft.metrics.metric import percent
+from calibsft.report.columns import whole
 from calibsft.report.figures.panels import model_panels
 from calibsft.report.figures.plot import Plot
 from calibsft.report.figures.style import BLUE, diagonal, grid, shared_legend, short

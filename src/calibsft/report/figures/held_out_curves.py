@@ -4,12 +4,14 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from calibsft.metrics.calibration import BRIER
+from calibsft.metrics.ranking import AUROC
 from calibsft.report.figures.panels import look_of
 from calibsft.report.figures.plot import Plot
 from calibsft.report.figures.smoothing import method_curves
 from calibsft.report.summary import RunSummary, TrainingRun
 
-HELD_OUT = {"brier": "Brier", "auroc": "AUROC"}
+HELD_OUT = {metric.name: metric.title for metric in (BRIER, AUROC)}
 
 
 def draw(summary: RunSummary) -> Figure | None:

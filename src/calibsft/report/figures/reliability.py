@@ -9,7 +9,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from calibsft.metrics import expected_calibration_error, reliability_bins
-from calibsft.report.columns import fraction
+from calibsft.metrics.metric import fraction
 from calibsft.report.figures.panels import confidence_table, counted
 from calibsft.report.figures.plot import Plot
 from calibsft.report.figures.style import (
