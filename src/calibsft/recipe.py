@@ -12,6 +12,7 @@ import yaml
 from pydantic import AfterValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from calibsft.artifacts.lineage import CALIBSFT
 from calibsft.engines import EngineSection, default_engine
 from calibsft.errors import InputError, unknown_name
 from calibsft.evaluation.settings import EvalSettings
@@ -26,7 +27,6 @@ from calibsft.rl.settings import RlSettings
 from calibsft.rollouts.settings import RolloutSettings
 from calibsft.settings import Device, Dtype, Seed, Settings, apply_override, merged, validated
 from calibsft.sft.settings import SftSettings
-from calibsft.stages.lineage import CALIBSFT
 from calibsft.targets import TargetSection
 from calibsft.targets.calibsft import CalibSftSettings
 from calibsft.yaml_text import YamlProblem, parse_yaml

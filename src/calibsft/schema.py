@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-import polars as pl
-
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 # What identifies a response in every table, and what identifies its question.
 KEYS = ("dataset", "question_id", "sample")
@@ -22,42 +20,6 @@ QUESTION_KEYS = KEYS[:2]
 # Exact rationals are two columns of integers: a response's label, and the group that balancing counts it in.
 LABEL = ("label_numerator", "label_denominator")
 STRATUM = ("stratum_numerator", "stratum_denominator")
-
-Columns = dict[str, pl.DataType | type[pl.DataType]]
-_KEY_COLUMNS: Columns = {"dataset": pl.String, "question_id": pl.String, "sample": pl.Int32}
-# What counts of a graded response; `correct` is null where it could not be graded.
-GRADED: Columns = {**_KEY_COLUMNS, "ending": pl.String, "correct": pl.Boolean, "reason": pl.String}
-# What a response says; `token_ids` are null where unknown.
-TEXTS: Columns = {
-    **_KEY_COLUMNS,
-    "question": pl.String,
-    "response": pl.String,
-    "finished": pl.Boolean,
-    "token_ids": pl.List(pl.Int32),
-}
-# What a target says of every response: no label where it is not trained on; `drawn` for training in some draw.
-LABELS: Columns = {
-    **GRADED,
-    "successes": pl.Int64,
-    "rollouts": pl.Int64,
-    **dict.fromkeys(LABEL, pl.Int64),
-    "drawn": pl.Boolean,
-}
-TRAINING_ROWS: Columns = {
-    "draw": pl.Int32,
-    **_KEY_COLUMNS,
-    "question": pl.String,
-    "response": pl.String,
-    "target": pl.Float64,
-    "target_numerator": pl.Int64,
-    "target_denominator": pl.Int64,
-    **dict.fromkeys(STRATUM, pl.Int64),
-    "correct": pl.Boolean,
-    "q": pl.Float64,
-    "successes": pl.Int64,
-    "rollouts": pl.Int64,
-    "token_ids": pl.List(pl.Int32),
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from calibsft.artifacts import QUESTIONS, SUPERVISION, StageFolder, read_manifest, write_parquet
+from calibsft.artifacts import QUESTIONS, SUPERVISION, StageFolder, file_hash, read_manifest, write_parquet
 from calibsft.playground.tokenizer import build_tokenizer
-from calibsft.report.responses import trained_responses
+from calibsft.report.responses import Origin, set_of, trained_responses
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.parse import parse, render
 from calibsft.responses.prompts import prompt_ids
@@ -256,10 +256,13 @@ def test_a_report_shows_the_responses_that_a_cut_pool_used_with_their_targets(
         write_parquet(folder / SUPERVISION, trained)
         return {}
 
-    inputs = {"build": str(read_manifest(Path("build"))["content_hash"])}
+    inputs = {"data": file_hash(Path("build/sft.parquet"))}
     StageFolder(tmp_path / "sft", "sft", {}, inputs).perform(work, fresh=False)
-    shown = trained_responses(tmp_path, "sft", most=100, most_bytes=10_000)
-    assert shown is not None and shown.total == 6 and set(shown.rows["sample"]) == {0, 1, 2}
+    manifests = {name: read_manifest(tmp_path / name) for name in ("rollout", "verify", "build", "sft")}
+    origin = set_of(tmp_path, manifests, "sft")
+    assert origin == Origin("build", "rollout", "verify")
+    shown = trained_responses(tmp_path, origin, "sft", "Base", most=100, most_bytes=10_000)
+    assert shown.total == 6 and set(shown.rows["sample"]) == {0, 1, 2}
     targets = {tuple(keys): text for *keys, text in shown.rows.select(*KEYS, "target").iter_rows()}
     for *keys, text in built.select(*KEYS, "response").iter_rows():
         assert f"<confidence>{targets.pop(tuple(keys))}</confidence>" in text

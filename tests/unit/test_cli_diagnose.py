@@ -104,7 +104,7 @@ def test_a_model_is_sampled_as_rl_would_and_its_folder_is_an_evaluation(
     assert found["n"] == sampled["confidence"].is_not_null().sum()
     assert found["floor"]["questions"] <= 20
     manifest = json.loads(Path("d/manifest.json").read_text())
-    assert (manifest["stage"], manifest["label"]) == ("eval", str(short_base))
+    assert (manifest["stage"], manifest["model"]) == ("eval", str(short_base))
     # The same again samples nothing, and the folder can be diagnosed by itself, with its unreadable rows left out.
     code, again, err = calibsft("diagnose", short_base, *SAMPLE, "--samples", 8, "--out", "d", "--json")
     assert (code, again) == (0, out) and "done before, skipped" in err
@@ -131,8 +131,8 @@ def test_samples_are_drawn_at_temperature_one_unless_told_otherwise(
         (("missing.jsonl.gz",), "missing.jsonl.gz: no such file"),
         (("Qwen/Qwen3-8B",), "if it is a model on the Hub, which is sampled first, add --benchmarks"),
         (("Qwen/Qwen3-8B", "--benchmarks", "gsm8k"), "add --benchmarks, e.g. math-500,gsm8k, and --out"),
-        (("r.csv", "--benchmarks", "gsm8k"), "--benchmarks and --out are for a model"),
-        (("r.csv", "--out", "d"), "--benchmarks and --out are for a model"),
+        (("r.csv", "--benchmarks", "gsm8k"), "--out and how to sample are for a model"),
+        (("r.csv", "--out", "d"), "--out and how to sample are for a model"),
         (("r.csv", "--malformed", "skip"), "unknown policy for malformed confidences 'skip'"),
         (("r.csv", "--group-size", "0"), "greater than or equal to 1"),
         (("Qwen/Qwen3-8B", "--benchmarks", "gsm8kk", "--out", "d"), "did you mean 'gsm8k'"),

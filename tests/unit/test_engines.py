@@ -16,6 +16,7 @@ import pytest
 import calibsft
 from calibsft.engines import ENGINES, default_engine, require_trainable
 from calibsft.errors import InputError
+from calibsft.pipeline import load_checked
 from calibsft.recipe import load_recipe
 from conftest import Command
 
@@ -111,7 +112,7 @@ def test_an_engine_is_listed_under_the_name_that_its_settings_have(name: str) ->
 )
 def test_a_recipe_with_an_engine_that_cannot_be_is_refused(override: str, told: str) -> None:
     with pytest.raises(InputError, match=re.escape(told)):
-        load_recipe("tiny", [override])
+        load_checked("tiny", [override])
 
 
 def test_an_engine_brings_its_own_settings_and_what_decides_its_words(tmp_path: Path) -> None:
@@ -138,7 +139,7 @@ def test_a_stage_goes_on_with_another_number_of_rows(calibsft: Command, random_c
     code, _, err = calibsft(*rollout, "--max-rows", 1)
     assert code == 0 and pl.read_parquet("r/part-00000.parquet", columns=["response"]).equals(before), err
     code, _, err = calibsft(*rollout, "--max-rows", 0)
-    assert code == 2 and "engine: max_rows = 0: input should be greater than or equal to 1" in err
+    assert code == 2 and "engine.max_rows = 0: input should be greater than or equal to 1" in err
 
 
 def test_rl_refuses_an_engine_that_cannot_follow_a_training(tmp_path: Path) -> None:

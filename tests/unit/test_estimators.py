@@ -15,6 +15,7 @@ from calibsft.estimators.verbalized import VERBALIZED
 from calibsft.evaluation import Benchmarks, evaluate_with, read_estimators
 from calibsft.evaluation.settings import EvalSettings
 from calibsft.metrics import score_table
+from calibsft.pipeline import load_checked
 from calibsft.recipe import load_recipe
 from calibsft.responses.actionable import actionable
 from calibsft.responses.formats import FORMATS, get_format
@@ -136,7 +137,7 @@ def test_what_cannot_be_estimated_is_refused_before_the_model_is_loaded(
 )
 def test_a_recipe_is_refused_before_it_runs(overrides: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        load_recipe("tiny", overrides)
+        load_checked("tiny", overrides)
 
 
 def test_a_recipe_can_name_all_estimators() -> None:

@@ -122,4 +122,4 @@ def test_rollouts_of_a_benchmark(calibsft: Command, short_base: Path) -> None:
     assert len(pl.read_parquet("r/part-*.parquet")) == 6
     for wrong in ((), ("--benchmark", "cross", "--questions", "q.jsonl")):
         code, _, err = calibsft(*arguments, *wrong, "--out", "other")
-        assert code == 2 and "either --questions FILE or --benchmark NAME" in err
+        assert code == 2 and "--questions or --benchmark is missing" in err

@@ -42,7 +42,7 @@ def evaluation(folder: Path, stage: str, **facts: Any) -> Path:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    evaluation(tmp_path / "run" / "eval-base", "eval-base", label="Base")
+    evaluation(tmp_path / "run" / "eval-base", "eval", lineage=[])
     return tmp_path / "run"
 
 

@@ -14,9 +14,10 @@ from calibsft.errors import InputError
 from calibsft.evidence.evidence import EXACT
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.parse import parse, render
-from calibsft.schema import KEYS, LABEL, LABELS, STRATUM, TRAINING_ROWS
+from calibsft.schema import KEYS, LABEL, STRATUM
 from calibsft.sft.fitting_rows import balanced_again
 from calibsft.success_rates import ending_column
+from calibsft.table_schemas import LABELS, TRAINING_ROWS
 from calibsft.targets import TARGETS
 from calibsft.targets.build import build
 from calibsft.targets.pool import Pool

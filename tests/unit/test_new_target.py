@@ -30,7 +30,7 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("package")
     package = root / "calibsft"
     shutil.copytree(Path(calibsft.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (code,) = re.findall(r"^```python\n(.*?)^```", DOCS.read_text(encoding="utf-8"), re.M | re.S)
+    (code,) = re.findall(r'^```python\n("""Hedged.*?)^```', DOCS.read_text(encoding="utf-8"), re.M | re.S)
     assert len(code.splitlines()) <= LONGEST
     (package / "targets/hedged.py").write_text(code, encoding="utf-8")
     listing = package / "targets/__init__.py"

@@ -21,14 +21,12 @@ def value(text: str) -> int:
 
 
 def test_every_gold_is_the_value_of_its_question() -> None:
-    questions = [q for benchmark in PLAYGROUND for q in benchmark.load()] + list(
-        world.training_questions()[:2000]
-    )
+    questions = [q for benchmark in PLAYGROUND for q in benchmark.load()]
     assert all(int(str(q.gold)) == value(q.text) and len(str(q.gold)) == 4 for q in questions)
 
 
 def test_evaluation_questions_never_occur_in_training() -> None:
-    evaluated = {q.text for benchmark in PLAYGROUND for q in benchmark.load()}
+    evaluated = {q.text for benchmark in PLAYGROUND if not benchmark.training for q in benchmark.load()}
     assert evaluated == world.held_out_texts()
     assert not evaluated & {q.text for q in world.training_questions()}
     assert not evaluated & {text for text, _, _ in LESSONS}

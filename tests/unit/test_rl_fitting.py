@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from calibsft.errors import InputError
+from calibsft.pipeline import load_checked
 from calibsft.recipe import load_recipe
 from calibsft.rl.batches import TokenCounts, rows_of, tensors
 from calibsft.rl.fitting import ignored_settings, require_fitting
@@ -25,7 +26,8 @@ from calibsft.sft.settings import SftSettings
 from calibsft.training import watchers
 
 
-def test_one_name_of_a_watcher_is_enough() -> None:
+def test_one_name_of_a_watcher_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchers, "find_spec", lambda _: object())
     assert RlSettings(report_to="wandb").report_to == ("wandb",)
     assert RlSettings(report_to=["wandb", "trackio"]).report_to == ("wandb", "trackio")
 
@@ -33,13 +35,13 @@ def test_one_name_of_a_watcher_is_enough() -> None:
 def test_a_watcher_that_does_not_exist_or_is_not_installed_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with pytest.raises(InputError, match=r"unknown name in rl\.report_to 'wanbd'; did you mean 'wandb'"):
-        require_fitting(METHODS["rlcr"], RlSettings(report_to="wanbd"))
+    with pytest.raises(InputError, match=r"unknown name in report_to 'wanbd'; did you mean 'wandb'"):
+        validated(RlSettings, {"report_to": "wanbd"}, "rl")
     monkeypatch.setattr(watchers, "find_spec", lambda _: None)
     with pytest.raises(InputError, match="not installed: pip install tensorboard"):
-        require_fitting(METHODS["rlcr"], RlSettings(report_to="tensorboard"))
+        validated(RlSettings, {"report_to": "tensorboard"}, "rl")
     monkeypatch.setattr(watchers, "find_spec", lambda _: object())
-    require_fitting(METHODS["rlcr"], RlSettings(report_to="tensorboard"))
+    assert validated(RlSettings, {"report_to": "tensorboard"}, "rl").report_to == ("tensorboard",)
 
 
 def test_a_training_is_not_resumed_by_another_number_of_processes(tmp_path: Path) -> None:
@@ -109,8 +111,8 @@ def test_a_recipe_is_refused_for_the_one_method_that_an_option_means_nothing_to(
     with pytest.raises(
         InputError, match=r"rl\.leave_one_out means nothing for rlcr.* coca, dcpo \(in a recipe"
     ):
-        load_recipe("tiny", ["rl.leave_one_out=true", "pipelines=[[coca], [rlcr]]"])
-    load_recipe("tiny", ["rl_methods.coca.leave_one_out=true", "pipelines=[[coca], [rlcr]]"])
+        load_checked("tiny", ["rl.leave_one_out=true", "pipelines=[[coca], [rlcr]]"])
+    load_checked("tiny", ["rl_methods.coca.leave_one_out=true", "pipelines=[[coca], [rlcr]]"])
 
 
 def test_a_mix_of_nothing_is_refused() -> None:

@@ -19,12 +19,12 @@ def ls(
     what: Annotated[
         str,
         typer.Argument(
-            help="benchmarks, graders, formats, targets, methods, estimators, metrics, figures or recipes; default: these."
+            help="What to list, e.g. benchmarks, engines, targets or methods; without it, what can be listed."
         ),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """List what there is: benchmarks, graders, formats, targets, methods, estimators, metrics, figures, recipes."""
+    """List what can be named in recipes and options: benchmarks, engines, targets, methods and more."""
     if what and what not in THINGS:
         unknown_name("thing to list", what, list(THINGS))
     rows = THINGS[what][1]() if what else [{"name": name, "says": text} for name, (text, _) in THINGS.items()]
@@ -100,6 +100,18 @@ def _short(names: list[str]) -> str:
     return ", ".join(names[:3]) + more or "-"
 
 
+def engines() -> Rows:
+    from calibsft.engines import ENGINES
+
+    return [{"name": name, "says": _first_line(kind.load.__module__)} for name, kind in ENGINES.items()]
+
+
+def evidence() -> Rows:
+    from calibsft.evidence import EVIDENCE
+
+    return [{"name": name, "says": found.description} for name, found in EVIDENCE.items()]
+
+
 def formats() -> Rows:
     from calibsft.responses.formats import FORMATS
 
@@ -162,8 +174,10 @@ def _first_line(module: str) -> str:
 
 THINGS: dict[str, tuple[str, Callable[[], Rows]]] = {
     "benchmarks": ("what can be asked, with where it comes from and how it is graded", benchmarks),
+    "engines": ("who samples responses", engines),
     "graders": ("how an answer is compared with the gold", graders),
     "formats": ("how a confidence is written", formats),
+    "evidence": ("what can be measured of a response", evidence),
     "targets": ("what a response's confidence should have been", targets),
     "methods": ("RL methods", methods),
     "estimators": ("where a confidence is taken from", estimators),

@@ -8,13 +8,14 @@ from calibsft.estimators import get_estimator
 from calibsft.estimators.token_probability import TOKEN_PROBABILITY
 from calibsft.estimators.verbalized import VERBALIZED
 from calibsft.questions import require_known
-from calibsft.settings import DataDir, Flag, Mark, Settings, Stop, require_plain_address
+from calibsft.rollouts.settings import SampledSettings
+from calibsft.settings import DataDir, Flag, Mark, require_plain_address
 
 EvaluatedName = Annotated[str, AfterValidator(require_known)]
 EstimatorName = Annotated[str, AfterValidator(lambda name: get_estimator(name).name)]
 
 
-class EvalSettings(Settings):
+class EvalSettings(SampledSettings):
     """Which benchmarks, and how they are sampled; `samples` overrides each benchmark's own number."""
 
     benchmarks: Annotated[
@@ -34,10 +35,7 @@ class EvalSettings(Settings):
     ] = None
     limit: int | None = Field(None, ge=1, description="only the first so many questions of each")
     temperature: float = Field(0.6, ge=0, description="0 takes the most likely token")
-    top_p: float = Field(1.0, gt=0, le=1, description="share of the likeliest tokens that may be drawn")
     max_new_tokens: int = Field(16384, ge=1, description="length limit of a response")
-    stop: Stop = ()
-    shard_questions: int = Field(100, ge=1, description="questions per Parquet shard, the unit of resuming")
     budgets: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (),
         description="tokens after which a response is cut and its answer and confidence are forced, e.g. 1000,2000",

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from calibsft.artifacts.lineage import CALIBSFT
 from calibsft.recipe import Recipe
 from calibsft.rl.methods import METHODS
-from calibsft.stages.lineage import CALIBSFT
 from calibsft.stages.sft import SftStage
 
 

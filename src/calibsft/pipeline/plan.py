@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from calibsft.artifacts.lineage import CALIBSFT
 from calibsft.errors import InputError
 from calibsft.pipeline.chain import Chain, chains
 from calibsft.recipe import Recipe, find_recipe, load_recipe
@@ -17,7 +18,6 @@ from calibsft.stages.base import BaseStage
 from calibsft.stages.build import BuildStage
 from calibsft.stages.evaluate import EvalStage
 from calibsft.stages.evidence import EvidenceStage
-from calibsft.stages.lineage import CALIBSFT
 from calibsft.stages.prior import PriorStage
 from calibsft.stages.report import ReportStage
 from calibsft.stages.rl import RlStage

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from calibsft.artifacts import recorded_settings
+from calibsft.artifacts.lineage import CALIBSFT
 from calibsft.rl.methods import METHODS
-from calibsft.stages.lineage import CALIBSFT
 
 BASE_TITLE, CALIBSFT_TITLE = "Base", "CalibSFT"
 

@@ -2,17 +2,16 @@
 
 from calibsft.engines import EngineSettings, load_engine
 from calibsft.engines.engine import Engine, Sampling
-from calibsft.evaluation.settings import EvalSettings
 from calibsft.responses.formats import Format
 from calibsft.rollouts.collect import Collector
-from calibsft.rollouts.settings import RolloutSettings
+from calibsft.rollouts.settings import RolloutSettings, SampledSettings
 
 
 def load_collector(
     model_name: str,
     engine: EngineSettings,
     confidence_format: Format,
-    settings: RolloutSettings | EvalSettings,
+    settings: SampledSettings,
     seed: int,
     device: str,
     dtype: str,
@@ -23,7 +22,7 @@ def load_collector(
 
 
 def make_collector(
-    engine: Engine, confidence_format: Format, settings: RolloutSettings | EvalSettings, seed: int
+    engine: Engine, confidence_format: Format, settings: SampledSettings, seed: int
 ) -> Collector:
     """A collector for an engine that is there already."""
     sampling = Sampling(settings.temperature, settings.top_p, settings.max_new_tokens, settings.stop)

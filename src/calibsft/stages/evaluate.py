@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from calibsft.artifacts import model_inputs
+from calibsft.artifacts.lineage import lineage_of
 from calibsft.engines import default_engine
 from calibsft.estimators import choose_estimators
 from calibsft.evaluation.settings import EvalSettings
@@ -13,7 +14,6 @@ from calibsft.responses.formats import get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
 from calibsft.settings import Device, Dtype, Seed
 from calibsft.stages.common import Engine, Model
-from calibsft.stages.lineage import lineage_of
 from calibsft.stages.stage import Facts, Stage
 
 

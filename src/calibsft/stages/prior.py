@@ -6,13 +6,13 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from calibsft.artifacts import GRADIENT, model_inputs, read_manifest, write_json
+from calibsft.artifacts.lineage import lineage_of
 from calibsft.prior.settings import PriorSettings
 from calibsft.progress import Progress
 from calibsft.responses.formats import get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
 from calibsft.settings import Device, Dtype, Mark
 from calibsft.stages.common import Model
-from calibsft.stages.lineage import lineage_of
 from calibsft.stages.stage import Facts, Stage
 
 CONTEXTS = 64

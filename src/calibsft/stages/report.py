@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated, ClassVar
 
 from calibsft.artifacts import read_manifest
-from calibsft.report.responses import RESPONSES
 from calibsft.settings import Mark
 from calibsft.stages.stage import Facts, Stage
 
@@ -20,7 +19,7 @@ class ReportStage(Stage):
     root: Annotated[Path, Mark.ADJUSTABLE]
     name: str
     last: Annotated[tuple[str, ...], Mark.ADJUSTABLE]
-    responses: Annotated[int, Mark.ADJUSTABLE] = RESPONSES
+    responses: Annotated[int | None, Mark.ADJUSTABLE] = None
 
     def inputs(self) -> dict[str, str]:
         return {stage: str(read_manifest(self.root / stage)["content_hash"]) for stage in self.last}
@@ -30,7 +29,9 @@ class ReportStage(Stage):
 
     def work(self, folder: Path, label: str) -> Facts:
         from calibsft.report.page import write_report
+        from calibsft.report.responses import RESPONSES
         from calibsft.report.runs import summarise
 
-        write_report(summarise(self.root, self.responses), folder)
+        most = RESPONSES if self.responses is None else self.responses
+        write_report(summarise(self.root, most), folder)
         return {}

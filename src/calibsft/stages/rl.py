@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field
 
 from calibsft.artifacts import JUDGE_CACHE, file_hash, model_inputs, read_manifest
+from calibsft.artifacts.lineage import trained
 from calibsft.engines import default_engine, require_trainable
 from calibsft.errors import InputError
 from calibsft.evaluation.settings import EvalSettings
@@ -19,7 +20,6 @@ from calibsft.rl.methods import METHODS, get_method
 from calibsft.rl.settings import RlSettings
 from calibsft.settings import Device, Mark, Seed
 from calibsft.stages.common import Engine, Model, Verdicts
-from calibsft.stages.lineage import trained
 from calibsft.stages.stage import Facts, Stage
 
 

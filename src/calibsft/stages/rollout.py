@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from calibsft.artifacts import model_inputs
+from calibsft.artifacts.lineage import lineage_of
 from calibsft.engines import default_engine
 from calibsft.questions import QuestionSettings, load_source, source_hash
 from calibsft.responses.formats import get_format
@@ -11,7 +12,6 @@ from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
 from calibsft.rollouts.settings import RolloutSettings
 from calibsft.settings import Device, Dtype, Seed
 from calibsft.stages.common import Engine, Model
-from calibsft.stages.lineage import lineage_of
 from calibsft.stages.stage import Facts, Stage
 
 

@@ -6,13 +6,13 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from calibsft.artifacts import file_hash, model_inputs
+from calibsft.artifacts.lineage import CALIBSFT, trained
 from calibsft.errors import InputError
 from calibsft.responses.formats import get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
 from calibsft.settings import Device, Mark, Seed
 from calibsft.sft.settings import SftSettings
 from calibsft.stages.common import Model
-from calibsft.stages.lineage import CALIBSFT, trained
 from calibsft.stages.stage import Facts, Stage
 
 

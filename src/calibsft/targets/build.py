@@ -13,8 +13,9 @@ import polars as pl
 
 from calibsft.artifacts import write_json, write_parquet
 from calibsft.responses.formats import Format
-from calibsft.schema import GRADED, QUESTION_KEYS
+from calibsft.schema import QUESTION_KEYS
 from calibsft.success_rates import count_endings, rate_questions
+from calibsft.table_schemas import GRADED
 from calibsft.targets.chat import write_chat
 from calibsft.targets.draws import choose
 from calibsft.targets.labelling import label_rows, label_table

@@ -9,7 +9,8 @@ import polars as pl
 
 from calibsft.errors import unknown_name
 from calibsft.responses.formats import Format
-from calibsft.schema import KEYS, LABEL, LABELS, STRATUM
+from calibsft.schema import KEYS, LABEL, STRATUM
+from calibsft.table_schemas import LABELS
 from calibsft.targets import TARGETS
 from calibsft.targets.evidence import with_evidence
 from calibsft.targets.labels import once_per

@@ -12,8 +12,9 @@ from calibsft.artifacts import QUESTIONS, shards
 from calibsft.errors import InputError
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse
-from calibsft.schema import GRADED, QUESTION_KEYS, TEXTS
+from calibsft.schema import QUESTION_KEYS
 from calibsft.success_rates import ending_column
+from calibsft.table_schemas import GRADED, TEXTS
 from calibsft.tables import (
     boolean_column,
     read_table,

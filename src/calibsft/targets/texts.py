@@ -10,7 +10,8 @@ import polars as pl
 from calibsft.errors import InputError
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse, replace_confidence
-from calibsft.schema import KEYS, LABEL, TRAINING_ROWS
+from calibsft.schema import KEYS, LABEL
+from calibsft.table_schemas import TRAINING_ROWS
 from calibsft.targets.pool import Pool
 
 

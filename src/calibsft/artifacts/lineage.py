@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from calibsft.artifacts import MANIFEST, SETTINGS, read_manifest
+from calibsft.artifacts.manifests import read_manifest
+from calibsft.artifacts.names import MANIFEST, SETTINGS
 
+# What fine-tuning is called among the steps of a lineage; RL goes by the name of its method.
 CALIBSFT = "calibsft"
 
 

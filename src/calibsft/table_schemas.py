@@ -1,0 +1,44 @@
+"""The columns of the tables that stages leave: graded responses, their texts, labels, training rows.
+
+Apart from `schema`, because grading workers read that one and must stay small.
+"""
+
+import polars as pl
+
+from calibsft.schema import LABEL, STRATUM
+
+Columns = dict[str, pl.DataType | type[pl.DataType]]
+_KEY_COLUMNS: Columns = {"dataset": pl.String, "question_id": pl.String, "sample": pl.Int32}
+# What counts of a graded response; `correct` is null where it could not be graded.
+GRADED: Columns = {**_KEY_COLUMNS, "ending": pl.String, "correct": pl.Boolean, "reason": pl.String}
+# What a response says; `token_ids` are null where unknown.
+TEXTS: Columns = {
+    **_KEY_COLUMNS,
+    "question": pl.String,
+    "response": pl.String,
+    "finished": pl.Boolean,
+    "token_ids": pl.List(pl.Int32),
+}
+# What a target says of every response: no label where it is not trained on; `drawn` for training in some draw.
+LABELS: Columns = {
+    **GRADED,
+    "successes": pl.Int64,
+    "rollouts": pl.Int64,
+    **dict.fromkeys(LABEL, pl.Int64),
+    "drawn": pl.Boolean,
+}
+TRAINING_ROWS: Columns = {
+    "draw": pl.Int32,
+    **_KEY_COLUMNS,
+    "question": pl.String,
+    "response": pl.String,
+    "target": pl.Float64,
+    "target_numerator": pl.Int64,
+    "target_denominator": pl.Int64,
+    **dict.fromkeys(STRATUM, pl.Int64),
+    "correct": pl.Boolean,
+    "q": pl.Float64,
+    "successes": pl.Int64,
+    "rollouts": pl.Int64,
+    "token_ids": pl.List(pl.Int32),
+}
