@@ -120,6 +120,9 @@ def test_rollouts_of_a_benchmark(calibsft: Command, short_base: Path) -> None:
     code, _, err = calibsft(*arguments, "--benchmark", "cross", "--out", "r", "--force-answer")
     assert code == 0, err
     assert len(pl.read_parquet("r/part-*.parquet")) == 6
-    for wrong in ((), ("--benchmark", "cross", "--questions", "q.jsonl")):
+    for wrong, told in (
+        ((), "--questions or --benchmark is missing"),
+        (("--benchmark", "cross", "--questions", "q.jsonl"), "--benchmark says the same as another option"),
+    ):
         code, _, err = calibsft(*arguments, *wrong, "--out", "other")
-        assert code == 2 and "--questions or --benchmark is missing" in err
+        assert code == 2 and told in err

@@ -42,7 +42,7 @@ def evaluation(folder: Path, stage: str, **facts: Any) -> Path:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    evaluation(tmp_path / "run" / "eval-base", "eval", lineage=[])
+    evaluation(tmp_path / "run" / "eval-base", "eval")
     return tmp_path / "run"
 
 
@@ -77,7 +77,7 @@ def test_runs_are_drawn_side_by_side_with_their_names_before_their_models(
     shutil.copytree(run, tmp_path / "again")
     code, _, _ = calibsft("plot", "confidence", "run", "again")
     text = (tmp_path / "confidence.svg").read_text()
-    assert code == 0 and "run: Base" in text and "again: Base" in text
+    assert code == 0 and "run: eval-base" in text and "again: eval-base" in text
 
 
 def test_files_of_one_name_are_told_apart_by_their_folder(calibsft: Command, tmp_path: Path) -> None:
@@ -161,12 +161,12 @@ def test_single_benchmarks_are_drawn_from_their_own_responses(
     for name in ("gsm8k", "drop"):
         answers().filter(dataset=name).write_csv(tmp_path / f"{name}.csv")
         (tmp_path / "alone").mkdir(exist_ok=True)
-        (tmp_path / f"{name}.csv").rename(tmp_path / "alone" / "Base.csv")
+        (tmp_path / f"{name}.csv").rename(tmp_path / "alone" / "eval-base.csv")
         for figure in ("reliability", "confidence", "coverage"):
             options = ("--benchmark", name, "-o", "own.svg")
             assert calibsft("plot", figure, run, *options)[0] == 0
             own = (tmp_path / "own.svg").read_bytes()
-            assert calibsft("plot", figure, "alone/Base.csv", *options)[0] == 0
+            assert calibsft("plot", figure, "alone/eval-base.csv", *options)[0] == 0
             assert own == (tmp_path / "own.svg").read_bytes()
             assert name.encode() in own
             assert calibsft("plot", figure, run, "-o", "all.svg")[0] == 0

@@ -69,7 +69,9 @@ def test_a_training_set_is_built_with_it(copied: Path) -> None:
 
 
 def test_a_recipe_takes_it_with_its_own_settings(copied: Path) -> None:
-    (copied / "mine.yaml").write_text("targets:\n  name: hedged\n  margin: 0.1\n")
+    (copied / "mine.yaml").write_text(
+        "targets:\n  name: hedged\n  margin: 0.1\neval:\n  benchmarks: [multiply-1]\n"
+    )
     assert "margin: 0.1" in command(copied, "run", "mine.yaml", "--dry-run")
     said = command(copied, "run", "mine.yaml", "--dry-run", "--set", "targets.mix=0.3", status=2)
     assert "targets.mix means nothing here, it is for calibsft; leave it out" in said

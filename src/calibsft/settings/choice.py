@@ -13,11 +13,21 @@ from calibsft.settings.base import Settings
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Marks a section whose class depends on the `name` in it; `kind` says what it names."""
+    """Marks a section whose class depends on the `name` in it.
+
+    `kind` says what it names; `words` says something of each name, or nothing of any.
+    """
 
     kind: str
     classes: Mapping[str, type[Settings]]
     default: str
+    words: Mapping[str, str]
+
+    @property
+    def help(self) -> str:
+        """The names that can be chosen, in words."""
+        names = [f"{name}: {self.words[name]}" if self.words else name for name in self.classes]
+        return f"one of {'; '.join(names) if self.words else ', '.join(names)}"
 
     def class_of(self, data: Any) -> type[Settings]:
         """The class of a section given as plain data; an unknown name is refused with the nearest right one."""
@@ -37,9 +47,11 @@ class OneOf:
         return {"name": self.default, **data} if isinstance(data, dict) else data
 
 
-def one_of(kind: str, classes: Mapping[str, type[Settings]], default: str) -> Any:
+def one_of(
+    kind: str, classes: Mapping[str, type[Settings]], default: str, words: Mapping[str, str] | None = None
+) -> Any:
     """The type of a section whose class depends on the `name` in it, `default` where it gives none."""
-    choice = OneOf(kind, classes, default)
+    choice = OneOf(kind, classes, default, words or {})
     tagged = tuple(Annotated[section, Tag(name)] for name, section in classes.items())
     return Annotated[
         Union[tagged], Discriminator(choice.name_of), BeforeValidator(choice.named), choice  # noqa: UP007

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     TargetSection = TargetSettings
 else:
     # The settings of the target that a section names.
-    TargetSection = one_of("target", {name: t.settings for name, t in TARGETS.items()}, CALIBSFT.name)
+    TargetSection = one_of(
+        "target",
+        {name: target.settings for name, target in TARGETS.items()},
+        CALIBSFT.name,
+        {name: target.description for name, target in TARGETS.items()},
+    )
 
 __all__ = ["TARGETS", "Target", "TargetSection", "TargetSettings"]
