@@ -9,6 +9,7 @@ import calibsft
 PACKAGE = Path(calibsft.__file__).parent
 # From the lowest room to the highest; a room may use any below it.
 ROOMS = [
+    "callable_room",
     "errors",
     "text",
     "text_table",
@@ -51,6 +52,7 @@ ROOMS = [
     "pipeline",
     "gateway",
     "cli",
+    "api",
 ]
 
 

@@ -13,7 +13,6 @@ from calibsft.stages.evaluate import EvalStage
 
 if TYPE_CHECKING:
     from calibsft.metrics.selection import Where
-    from calibsft.prior import Diagnosis
 
 # As many as tell a success rate, of as many questions as show the prior, and sampled as RL would.
 AS_RL_SAMPLES = {"samples": 16, "limit": 50, "temperature": 1.0}
@@ -100,32 +99,15 @@ def _what_to_add(what: str) -> str:
     return f"{what}: no such file or folder; if it is a model on the Hub, which is sampled first, {add}"
 
 
-def _diagnose_file(path: Path, malformed: str | None, group_size: int, where: "Where") -> "Diagnosis":
-    """The diagnosis of some rows of a file, of a folder of verdicts, or of an evaluation."""
-    from calibsft import prior
-    from calibsft.metrics.files import read_scored
-
-    # Both leave such rows out of the prior, but only what is read can be told.
-    policy = "counted" if malformed == "drop" else malformed
-    frame, _ = read_scored(path, policy, where=where, unread_are="are left out of the prior")
-    keys = [name for name in ("dataset", "question_id") if name in frame.columns]
-    questions = frame.select(keys).to_struct() if "question_id" in keys else None
-    known = "well_formed" in frame.columns
-    malformed_share = int((~frame["well_formed"]).sum()) / len(frame) if known else None
-    try:
-        return prior.diagnose(frame["confidence"], frame["correct"], questions, group_size, malformed_share)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
-
-
 def _print(
     path: Path, malformed: str | None, group_size: int, where: "Where", by: str | None, as_json: bool
 ) -> None:
     from calibsft.metrics.selection import parts
+    from calibsft.prior.files import diagnose_file
     from calibsft.report.diagnosis import diagnosis_lines
 
     results = {}
     for value, rows in parts(path, where, by).items():
-        found = _diagnose_file(path, malformed, group_size, rows)
+        found = diagnose_file(path, malformed, group_size, rows)
         results[value] = Result(diagnosis_lines(found), found.to_json())
     print_results(results, by, as_json)

@@ -4,6 +4,7 @@ Takes results that others measured and shows them; `runs` reads them from run fo
 compute a metric of its own: every number comes from `metrics`.
 """
 
+from calibsft.callable_room import make_callable
 from calibsft.report.page import write_report
 from calibsft.report.summary import (
     GradientShare,
@@ -27,3 +28,5 @@ __all__ = [
     "TrainingSet",
     "write_report",
 ]
+
+make_callable(__name__)

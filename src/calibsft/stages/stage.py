@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from calibsft.artifacts import StageFolder
+from calibsft.errors import unknown_name
 from calibsft.graded import older_grader
 from calibsft.hub import prepare_model
 from calibsft.progress import require_one_process
@@ -36,7 +37,10 @@ class Stage(Settings):
     @classmethod
     def of(cls, given: Mapping[str, Any], overrides: Sequence[str] = ()) -> Self:
         """The stage with these options, and dotted keys of its main section or of the whole stage."""
-        data = nested(cls.options(), given)
+        options = cls.options()
+        _refuse_unknown(given, [option.name for option in options], list(cls.model_fields))
+        sections = {name: value for name, value in given.items() if isinstance(value, Settings | dict)}
+        data = {**nested(options, {**given, **dict.fromkeys(sections)}), **sections}
         for override in overrides:
             apply_override(data, cls._whole_key(override))
         return validated(cls, data, cls.kind)
@@ -113,6 +117,12 @@ class Stage(Settings):
     @classmethod
     def _marked(cls, mark: Mark) -> list[str]:
         return [name for name, field in cls.model_fields.items() if mark in field.metadata]
+
+
+def _refuse_unknown(given: Mapping[str, Any], options: list[str], fields: list[str]) -> None:
+    for name in given:
+        if name not in options and name not in fields:
+            unknown_name("option", name, options)
 
 
 def _without_adjustable(settings: Settings, data: dict[str, Any]) -> dict[str, Any]:

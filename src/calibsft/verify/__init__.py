@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 import calibsft.unix  # noqa: F401 - grading forks and sets limits, as Unix does
+from calibsft.callable_room import make_callable
 from calibsft.schema import Grade
 from calibsft.verify.alias import JUDGE
 from calibsft.verify.contains import CONTAINS
@@ -93,3 +94,6 @@ def grade_all(
 def _shared_pool() -> VerifierPool:
     # Its worker ends when the pipe closes, at the latest with this process.
     return VerifierPool(workers=1)
+
+
+make_callable(__name__)

@@ -1,0 +1,167 @@
+"""The stages and the analyses as Python functions, for scripts and notebooks.
+
+A stage function takes what its command takes, by keyword (`samples=8` for `--samples 8`), or whole sections as settings objects or
+plain dictionaries (`rollout=RolloutSettings(samples=8)`), does the same work in the same folder, resumes and refuses alike, and
+returns what came out. Progress goes to standard error, which notebooks show. Bad input raises `InputError`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calibsft.artifacts import read_manifest
+from calibsft.stages import STAGES
+
+if TYPE_CHECKING:
+    from calibsft.decisions import Certificate, Route
+    from calibsft.prior import Diagnosis
+
+PathLike = str | Path
+
+
+@dataclass(frozen=True, slots=True)
+class StageResult:
+    """A finished stage.
+
+    Attributes
+    ----------
+    path
+        Its folder.
+    facts
+        Its manifest: cost, versions, hashes, and what the stage found.
+    results
+        What the command prints with `--json`; empty for stages that print nothing.
+    """
+
+    path: Path
+    facts: dict[str, Any]
+    results: dict[str, Any]
+
+    @property
+    def model(self) -> Path:
+        """The checkpoint of a training."""
+        return self.path / "model"
+
+
+def _perform(kind: str, out: PathLike, fresh: bool, given: dict[str, Any]) -> StageResult:
+    stage, path = STAGES[kind].of(given), Path(out)
+    stage.perform(path, fresh=fresh)
+    return StageResult(path, read_manifest(path), stage.results(path))
+
+
+def sample(*, model: PathLike, out: PathLike, fresh: bool = False, **options: Any) -> StageResult:
+    """Sample responses, n per question: `sample(model=…, questions="q.jsonl", samples=8, out="rollouts")`."""
+    return _perform("rollout", out, fresh, {"model": str(model), **options})
+
+
+def verify(*, responses: PathLike, out: PathLike, fresh: bool = False, **options: Any) -> StageResult:
+    """Parse and grade responses: `verify(responses="rollouts", out="verdicts").results["overall"]["correct"]`."""
+    return _perform("verify", out, fresh, {"responses": responses, **options})
+
+
+def measure(
+    *,
+    rollouts: PathLike,
+    verdicts: PathLike,
+    names: Sequence[str],
+    out: PathLike,
+    fresh: bool = False,
+    **options: Any,
+) -> StageResult:
+    """Measure evidence of responses, for targets that need it: `measure(…, names=["mean-logprob"], out="evidence")`."""
+    given = {"rollouts": rollouts, "verdicts": verdicts, "names": tuple(names), **options}
+    return _perform("evidence", out, fresh, given)
+
+
+def build(*, source: PathLike, out: PathLike, fresh: bool = False, **options: Any) -> StageResult:
+    """Turn graded responses into a training set: `build(source="rollouts", verdicts="verdicts", out="data")`."""
+    return _perform("build", out, fresh, {"source": source, **options})
+
+
+def fine_tune(
+    *, model: PathLike, data: PathLike, out: PathLike, fresh: bool = False, **options: Any
+) -> StageResult:
+    """Fine-tune with CalibSFT's loss: `fine_tune(model=…, data="data", steps=180, out="tuned").model`."""
+    return _perform("sft", out, fresh, {"model": str(model), "data": data, **options})
+
+
+def train(
+    *, model: PathLike, method: str, data: PathLike, out: PathLike, fresh: bool = False, **options: Any
+) -> StageResult:
+    """Confidence-aware RL: `train(model="tuned/model", method="rlcr", data="questions.jsonl", out="rl").model`."""
+    return _perform("rl", out, fresh, {"model": str(model), "method": method, "data": data, **options})
+
+
+def evaluate(*, model: PathLike, out: PathLike, fresh: bool = False, **options: Any) -> StageResult:
+    """Sample, verify and score: `evaluate(model=…, benchmarks=["math-500"], out="eval").results["overall"]["brier"]`."""
+    return _perform("eval", out, fresh, {"model": str(model), **options})
+
+
+def score(
+    source: PathLike,
+    *,
+    malformed: str | None = None,
+    by: str = "dataset",
+    intervals: bool = False,
+    baseline: PathLike | None = None,
+) -> dict[str, Any]:
+    """Every metric of a file or folder of responses, as `calibsft score --json` prints them."""
+    from calibsft.metrics import score_file
+
+    other = None if baseline is None else Path(baseline)
+    return dict(score_file(Path(source), malformed, by, intervals, other))
+
+
+def diagnose(source: PathLike, *, malformed: str | None = None, group_size: int = 8) -> "Diagnosis":
+    """What the confidence prior of these responses leaves RL to learn from, and whether CalibSFT is worth it."""
+    from calibsft.prior.files import diagnose_file
+
+    return diagnose_file(Path(source), malformed, group_size)
+
+
+def certify(
+    source: PathLike,
+    *,
+    risk: float,
+    malformed: str | None = None,
+    per_question: str = "random",
+    **options: Any,
+) -> "Certificate":
+    """The threshold from which on at most `risk` of the answers are wrong; options as for `calibsft.decisions.certify`."""
+    from calibsft import decisions
+    from calibsft.decisions.files import read_calibration
+
+    given = read_calibration(Path(source), malformed)
+    columns = given.rows["confidence"], given.rows["correct"], given.questions
+    return decisions.certify(*columns, risk, per_question=per_question, **options)
+
+
+def route(
+    source: PathLike,
+    *,
+    epsilon: float,
+    strong: PathLike | None = None,
+    malformed: str | None = None,
+    per_question: str = "random",
+    **options: Any,
+) -> "Route":
+    """The threshold from which on a small model keeps its questions; options as for `calibsft.decisions.route`."""
+    from calibsft import decisions
+    from calibsft.decisions.files import read_routing
+
+    other = None if strong is None else Path(strong)
+    given = read_routing(Path(source), other, malformed, per_question)
+    rows = given.rows
+    columns = rows["confidence"], rows["local_correct"], rows["strong_correct"], given.questions
+    return decisions.route(*columns, epsilon, per_question=per_question, **options)
+
+
+def report(*sources: PathLike, out: PathLike, malformed: str | None = None, responses: int = 100_000) -> Path:
+    """Write the page of runs, evaluations or files side by side; a folder `out` also gets Markdown and figures."""
+    from calibsft.report.page import write_page, write_report
+    from calibsft.report.sources import read_sources
+
+    summary = read_sources([Path(source) for source in sources], malformed, responses)
+    path = Path(out)
+    return (write_page if path.suffix.lower() == ".html" else write_report)(summary, path)
