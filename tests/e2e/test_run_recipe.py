@@ -74,7 +74,8 @@ def test_a_run_leaves_every_stage_complete_and_a_report(finished: tuple[Path, st
     out, stdout, stderr = finished
     assert {path.parent.name for path in out.glob("*/manifest.json")} == STAGES
     for stage in STAGES:
-        assert manifest(out, stage)["stage"] == stage and manifest(out, stage)["wall_seconds"] >= 0
+        kind = "rl" if stage.endswith("rlcr") and "eval" not in stage else stage.partition("-")[0]
+        assert manifest(out, stage)["stage"] == kind and manifest(out, stage)["wall_seconds"] >= 0
         assert (out / stage / "recipe.resolved.yaml").is_file()
     assert f"report: {out / 'report' / 'report.html'}" in stdout
     assert "kept" in stderr
@@ -142,15 +143,14 @@ def test_every_checkpoint_has_a_card_with_its_calibration(finished: tuple[Path, 
 
 def test_rl_starts_from_the_model_before_it_and_counts_its_work(finished: tuple[Path, str, str]) -> None:
     out, _, _ = finished
-    for stage, label, start in (
-        ("rlcr", "Base→RLCR", "Base"),
-        ("calibsft-rlcr", "CalibSFT→RLCR", "CalibSFT"),
+    for stage, lineage, made_by in (
+        ("rlcr", ["rlcr"], "base"),
+        ("calibsft-rlcr", ["calibsft", "rlcr"], "sft"),
     ):
         facts = manifest(out, stage)
-        assert (facts["label"], facts["start"], facts["calibrated"]) == (label, start, start == "CalibSFT")
+        assert facts["lineage"] == lineage and facts["model"] == str(out / made_by / "model")
         assert (facts["steps"], facts["updates"]) == (2, 4) and facts["generated_batches"] >= 2
-        made_by = {"Base": "base", "CalibSFT": "sft"}[start]
-        assert facts["inputs"][made_by] == manifest(out, made_by)["content_hash"]
+        assert facts["inputs"]["data"] == manifest(out, "rollout")["content_hash"]
         journal = [json.loads(line) for line in (out / stage / "metrics.jsonl").read_text().splitlines()]
         assert [row["step"] for row in journal] == [1, 2]
         assert all(row["grad_norm"] > 0 and row["kept_groups"] >= 1 for row in journal)
@@ -242,9 +242,11 @@ def test_training_seeds_share_all_but_the_trainings(short_base: Path, tmp_path: 
     first, other = (load_file(out / f"sft-seed{seed}" / "model" / "model.safetensors") for seed in (0, 1))
     assert any((first[name] != other[name]).any() for name in first)
     for seed in (0, 1):
-        assert manifest(out, f"sft-seed{seed}")["inputs"]["build"] == manifest(out, "build")["content_hash"]
-    labels = {manifest(out, name)["label"] for name in trained if name.startswith("eval")}
-    assert labels == {"CalibSFT, seed 0", "CalibSFT, seed 1"}
+        table = manifest(out, "build")["files"]["sft.parquet"]
+        assert manifest(out, f"sft-seed{seed}")["inputs"]["data"] == table
+        evaluated = manifest(out, f"eval-calibsft-seed{seed}")
+        assert (evaluated["lineage"], evaluated["training_seed"]) == (["calibsft"], seed)
+    assert all(f"CalibSFT, seed {seed}" in (out / "report/report.md").read_text() for seed in (0, 1))
     # One more seed costs its own trainings alone; the report is of other models then.
     _, stderr = run(out, *changes, "training_seeds=[0, 1, 2]", fresh=True)
     assert set(skipped(stderr)) == trained | shared
@@ -260,4 +262,7 @@ def test_golds_that_cannot_be_read_are_told(short_base: Path, tmp_path: Path) ->
     (tmp_path / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     changes = (f"model={short_base}", f"questions.source={tmp_path / 'questions.jsonl'}", "questions.limit=3")
     _, stderr = run(tmp_path / "run", *changes, status=2)
-    assert "questions.jsonl: no gold answer could be read" in stderr and "Traceback" not in stderr
+    assert (
+        "no gold answer could be read, so nothing is graded; fix the gold answers" in stderr
+        and "Traceback" not in stderr
+    )

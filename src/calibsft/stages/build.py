@@ -75,6 +75,7 @@ class BuildStage(Stage):
 
     def work(self, folder: Path, label: str) -> Facts:
         from calibsft.evidence.collect import read_evidence
+        from calibsft.report.terminal import build_lines
         from calibsft.targets.build import build
 
         written = get_format(self.format)
@@ -88,7 +89,9 @@ class BuildStage(Stage):
             self.sampled_format(),
             read_evidence(self.evidence) if self.evidence else None,
         )
-        say(f"{label}: {summary.rows:,} rows of {summary.rows_questions:,} questions")
+        if summary.format != summary.from_format:
+            say(f"{label}: confidences rewritten from {summary.from_format} to {summary.format}")
+        say(f"{label}: {build_lines(summary)[-1]}")
         say(
             f"{label}: sft.jsonl holds wrong responses too, and plain SFT on it would imitate their reasoning; use calibsft"
             f" sft, or mask as {folder / CARD} says"

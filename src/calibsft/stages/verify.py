@@ -63,7 +63,9 @@ class VerifyStage(Stage):
         graders = grade(self.responses, get_format(self.format), folder, label, judge)
         accuracy = self.results(folder)["overall"]["correct"]
         low, high = TEACHING
-        if accuracy is not None and not low <= accuracy <= high:
+        if accuracy is None:
+            warn(f"{label}: no gold answer could be read, so nothing is graded; fix the gold answers")
+        elif not low <= accuracy <= high:
             warn(
                 f"{label}: {accuracy:.1%} of the responses are right, so nearly all say the same about confidence"
             )
