@@ -9,6 +9,7 @@ what is sampled, built and evaluated keeps the recipe's seed: models of two seed
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from calibsft.artifacts.lineage import CALIBSFT
 from calibsft.errors import InputError
@@ -78,8 +79,7 @@ class _Planner:
         """How the model of `chain` is made from the one before it, and its evaluation."""
         if not chain.steps:
             if self._recipe.trains_base:
-                base = BaseStage(base=self._recipe.base, seed=self._recipe.seed)
-                yield Planned(chain.training, base, ())
+                yield Planned(chain.training, self._stage(BaseStage, chain), ())
         elif chain.steps[-1] == CALIBSFT:
             yield from self._sampled(chain.parent.sampled)
             yield from self._calibsft(chain)
@@ -87,120 +87,88 @@ class _Planner:
             yield from self._prior(chain.parent)
             yield from self._sampled(chain.base.sampled)
             yield self._rl(chain)
-        yield self._evaluation(chain)
+        evaluated = self._stage(EvalStage, chain, model=self._checkpoint(chain))
+        yield Planned(chain.evaluation, evaluated, self._before(chain))
 
     def _sampled(self, chain: Chain) -> Iterator[Planned]:
         """Rollouts of a model on the training questions, with verdicts."""
-        recipe, rollout = self._recipe, chain.stage(RolloutStage.kind)
-        sampled = RolloutStage(
-            model=self._checkpoint(chain),
-            questions=recipe.questions,
-            rollout=recipe.rollout,
-            engine=recipe.engine,
-            format=self._format(chain),
-            seed=recipe.seed,
-            device=recipe.device,
-            dtype=recipe.dtype,
-        )
+        rollout = chain.stage(RolloutStage.kind)
+        sampled = self._stage(RolloutStage, chain, model=self._checkpoint(chain))
         yield Planned(rollout, sampled, self._before(chain))
-        verdicts = VerifyStage(
-            responses=self._root / rollout,
-            format=self._format(chain),
-            judge=recipe.judge,
-            device=recipe.device,
-            dtype=recipe.dtype,
-        )
+        verdicts = self._stage(VerifyStage, chain, responses=self._root / rollout)
         yield Planned(chain.stage(VerifyStage.kind), verdicts, (rollout,))
 
     def _calibsft(self, chain: Chain) -> Iterator[Planned]:
         """Targets for the rollouts of the model before, and that model fine-tuned on them."""
-        recipe, parent = self._recipe, chain.parent
-        sampled = parent.sampled
-        rollout, verify = sampled.stage(RolloutStage.kind), sampled.stage(VerifyStage.kind)
-        build = parent.stage(BuildStage.kind)
-        measured = list(self._evidence(sampled, TARGETS[recipe.targets.name].evidence))
+        parent, sampled = chain.parent, chain.parent.sampled
+        build, graded = parent.stage(BuildStage.kind), self._graded(sampled)
+        measured = list(self._evidence(sampled))
         yield from measured
-        built = BuildStage(
-            source=self._root / rollout,
-            verdicts=self._root / verify,
+        built = self._stage(
+            BuildStage,
+            parent,
+            source=self._root / graded[0],
+            verdicts=self._root / graded[1],
             evidence=self._root / measured[0].name if measured else None,
-            targets=recipe.targets,
-            format=self._format(parent),
             from_format=self._format(sampled),
-            seed=recipe.seed,
         )
-        yield Planned(build, built, (rollout, verify, *(planned.name for planned in measured)))
-        tuned = SftStage(
+        yield Planned(build, built, (*graded, *(planned.name for planned in measured)))
+        tuned = self._stage(
+            SftStage,
+            parent,
             model=self._checkpoint(parent),
             data=self._root / build,
-            sft=recipe.sft,
-            format=self._format(parent),
-            seed=recipe.training_seed(chain.seed),
-            device=recipe.device,
+            seed=self._recipe.training_seed(chain.seed),
         )
         yield Planned(chain.training, tuned, (*self._before(parent), build))
 
-    def _evidence(self, chain: Chain, names: tuple[str, ...]) -> Iterator[Planned]:
-        """What a target needs to know of the responses, where it needs anything."""
-        recipe = self._recipe
-        rollout, verify = chain.stage(RolloutStage.kind), chain.stage(VerifyStage.kind)
+    def _evidence(self, chain: Chain) -> Iterator[Planned]:
+        """What the target needs to know of the responses of `chain`, where it needs anything."""
+        names, graded = TARGETS[self._recipe.targets.name].evidence, self._graded(chain)
         if names:
-            measured = EvidenceStage(
-                rollouts=self._root / rollout,
-                verdicts=self._root / verify,
+            measured = self._stage(
+                EvidenceStage,
+                chain,
+                rollouts=self._root / graded[0],
+                verdicts=self._root / graded[1],
                 names=names,
-                evidence=recipe.evidence,
-                judge=recipe.judge,
-                device=recipe.device,
-                dtype=recipe.dtype,
             )
-            yield Planned(chain.stage(EvidenceStage.kind), measured, (rollout, verify))
+            yield Planned(chain.stage(EvidenceStage.kind), measured, graded)
 
     def _prior(self, chain: Chain) -> Iterator[Planned]:
         """What a model that RL starts from can learn, where the recipe asks for it."""
-        recipe = self._recipe
-        if recipe.prior.contexts:
-            measured = PriorStage(
-                model=self._checkpoint(chain),
-                evaluation=self._root / chain.evaluation,
-                prior=recipe.prior,
-                format=self._format(chain),
-                device=recipe.device,
-                dtype=recipe.dtype,
+        if self._recipe.prior.contexts:
+            measured = self._stage(
+                PriorStage, chain, model=self._checkpoint(chain), evaluation=self._root / chain.evaluation
             )
             yield Planned(chain.prior, measured, (*self._before(chain), chain.evaluation))
 
     def _rl(self, chain: Chain) -> Planned:
-        recipe, method, sampled = self._recipe, chain.steps[-1], chain.base.sampled
-        rollout, verify = sampled.stage(RolloutStage.kind), sampled.stage(VerifyStage.kind)
-        trained = RlStage(
+        method, graded = chain.steps[-1], self._graded(chain.base.sampled)
+        trained = self._stage(
+            RlStage,
+            chain,
             model=self._checkpoint(chain.parent),
             method=method,
-            data=self._root / rollout,
-            verdicts=self._root / verify,
-            rl=recipe.rl_of(method),
-            engine=recipe.engine,
-            eval=recipe.eval,
-            judge=recipe.judge,
-            format=self._format(chain),
-            seed=recipe.training_seed(chain.seed),
-            device=recipe.device,
+            data=self._root / graded[0],
+            verdicts=self._root / graded[1],
+            rl=self._recipe.rl_of(method),
+            seed=self._recipe.training_seed(chain.seed),
         )
-        return Planned(chain.training, trained, (*self._before(chain.parent), rollout, verify))
+        return Planned(chain.training, trained, (*self._before(chain.parent), *graded))
 
-    def _evaluation(self, chain: Chain) -> Planned:
-        recipe = self._recipe
-        evaluated = EvalStage(
-            model=self._checkpoint(chain),
-            engine=recipe.engine,
-            eval=recipe.eval,
-            judge=recipe.judge,
-            format=self._format(chain),
-            seed=recipe.seed,
-            device=recipe.device,
-            dtype=recipe.dtype,
-        )
-        return Planned(chain.evaluation, evaluated, self._before(chain))
+    def _stage(self, kind: type[Stage], chain: Chain, **own: Any) -> Stage:
+        """A stage with what is its own; everything else that it has in common with the recipe is the recipe's."""
+        shared = {
+            name: getattr(self._recipe, name) for name in kind.model_fields if hasattr(self._recipe, name)
+        }
+        if "format" in shared:
+            shared["format"] = self._format(chain)
+        return kind(**{**shared, **own})
+
+    def _graded(self, chain: Chain) -> tuple[str, str]:
+        """The folders of a model's rollouts and of their verdicts."""
+        return chain.stage(RolloutStage.kind), chain.stage(VerifyStage.kind)
 
     def _before(self, chain: Chain) -> tuple[str, ...]:
         """The stage that makes the model of `chain`; none for a base that the recipe names."""
