@@ -20,7 +20,7 @@ CHANGES = (
     "rollout.force_answer=true", "sft.steps=4", "sft.batch_size=16", "sft.micro_batch_size=16", "sft.lora.rank=4",
     "targets.redraws=1", "targets.samples=6", "prior.contexts=2", "rl.steps=1", "rl.questions=4", "rl.micro_batch_size=16",
     "rl.eval_every=1", "rl.eval_questions=4", "eval.limit=5", "eval.samples=2", "eval.benchmarks=[multiply-1, cross]",
-    "eval.budgets=[8, 12]", "eval.estimators=[verbalized, self-consistency]", "jobs=1",
+    "eval.budgets=[8, 12]", "eval.estimators=[verbalized, self-consistency]", "jobs=1", "pipelines=[[calibsft, rlcr]]",
 )  # fmt: skip
 ROOT = Path("run")
 OF_THE_MOMENT = {"wall_seconds", "peak_memory_mb", "resumed"}

@@ -11,20 +11,10 @@ import pytest
 from calibsft.benchmarks import BENCHMARKS, get_benchmark
 from calibsft.benchmarks.gold_check import gold_answers
 from calibsft.cli import main
+from calibsft.cli.ls import THINGS
 from calibsft.schema import Question
 
 Calibsft = Callable[..., tuple[int, str, str]]
-THINGS = (
-    "benchmarks",
-    "graders",
-    "formats",
-    "targets",
-    "methods",
-    "estimators",
-    "metrics",
-    "figures",
-    "recipes",
-)
 
 
 @pytest.fixture
@@ -55,6 +45,7 @@ def data_dir(tmp_path: Path) -> Path:
 def test_ls_says_what_can_be_listed(calibsft: Calibsft) -> None:
     code, out, _ = calibsft("ls")
     assert code == 0 and [line.split()[0] for line in out.splitlines()[1:]] == list(THINGS)
+    assert {"benchmarks", "engines", "graders", "evidence", "targets", "methods", "metrics"} <= set(THINGS)
 
 
 @pytest.mark.parametrize("thing", THINGS)
