@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from pydantic.fields import FieldInfo
+
 from calibsft.artifacts import StageFolder
 from calibsft.errors import unknown_name
 from calibsft.graded import older_grader
@@ -67,8 +69,7 @@ class Stage(Settings):
 
     def shaped_by(self) -> dict[str, Any]:
         """The settings that shape the result, as plain data."""
-        left_out = {*self._marked(Mark.CONTENT), *self._marked(Mark.ADJUSTABLE)}
-        return _without_adjustable(self, self.model_dump(mode="json", exclude=left_out))
+        return _shaping(self, self.model_dump(mode="json"))
 
     def work(self, folder: Path, label: str) -> Facts:
         """Fill `folder` and return facts for its manifest; progress lines call the work `label`."""
@@ -116,7 +117,7 @@ class Stage(Settings):
 
     @classmethod
     def _marked(cls, mark: Mark) -> list[str]:
-        return [name for name, field in cls.model_fields.items() if mark in field.metadata]
+        return [name for name, field in cls.model_fields.items() if mark in _marks(field)]
 
 
 def _refuse_unknown(given: Mapping[str, Any], options: list[str], fields: list[str]) -> None:
@@ -125,12 +126,16 @@ def _refuse_unknown(given: Mapping[str, Any], options: list[str], fields: list[s
             unknown_name("option", name, options)
 
 
-def _without_adjustable(settings: Settings, data: dict[str, Any]) -> dict[str, Any]:
-    """`data` without what does not shape the result, in all sections."""
+def _shaping(settings: Settings, data: dict[str, Any]) -> dict[str, Any]:
+    """`data` without what does not shape the result, and without paths whose content does, in all sections."""
     found = {}
     for name, value in data.items():
-        if Mark.ADJUSTABLE in type(settings).model_fields[name].metadata:
+        if {Mark.ADJUSTABLE, Mark.CONTENT} & {*_marks(type(settings).model_fields[name])}:
             continue
         inner = getattr(settings, name)
-        found[name] = _without_adjustable(inner, value) if isinstance(inner, Settings) else value
+        found[name] = _shaping(inner, value) if isinstance(inner, Settings) else value
     return found
+
+
+def _marks(field: FieldInfo) -> list[Mark]:
+    return [mark for mark in field.metadata if isinstance(mark, Mark)]
