@@ -116,14 +116,15 @@ def of_second_process(questions: range, seed: int) -> set[int]:
     return {int(visit.question.id) for visit in islice(visits, len(questions) // 2)}
 
 
-# Half of what a short training answers is even, whatever the processor: no group hangs on one rare right answer.
-EVEN = [f"{n:04d}" for n in range(0, 10_000, 2)]
+# Digits in the middle of a product are the last that a model learns, so a short training answers half of them even,
+# whatever the processor: no group hangs on one rare right answer.
+EVEN_TENS = [f"{n:04d}" for n in range(10_000) if n // 10 % 2 == 0]
 
 
 def write_questions(path: Path, golds: dict[int, list[str]], **columns: Callable[[int], object]) -> Path:
     rows = [
         {
-            "question_id": a, "question": f"{a}*10", "gold": gold, "kind": "exact",
+            "question_id": a, "question": f"{a}*7", "gold": gold, "kind": "exact",
             **{name: value(a) for name, value in columns.items()},
         }
         for a, gold in golds.items()
@@ -135,7 +136,7 @@ def write_questions(path: Path, golds: dict[int, list[str]], **columns: Callable
 @pytest.fixture
 def questions(tmp_path: Path) -> Path:
     """Questions with success rates that C3RL can compare with."""
-    golds = dict.fromkeys(range(10, 40), EVEN)
+    golds = dict.fromkeys(range(10, 40), EVEN_TENS)
     return write_questions(tmp_path / "questions.jsonl", golds, success_rate=lambda a: (a % 3) / 2)
 
 
@@ -194,7 +195,7 @@ def test_a_process_that_keeps_nothing_trains_beside_one_that_does(
 ) -> None:
     numbers = range(10, 40)
     unsolvable = of_second_process(numbers, seed=43)
-    golds = {a: ["nothing"] if a in unsolvable else EVEN for a in numbers}
+    golds = {a: ["nothing"] if a in unsolvable else EVEN_TENS for a in numbers}
     questions = write_questions(tmp_path / "questions.jsonl", golds)
 
     def words(out: str) -> list[str]:

@@ -43,8 +43,10 @@ def test_a_name_that_is_no_text_is_refused(tmp_path: Path) -> None:
     )
 
 
+# As a terminal starts it: a shell that runs the tests in the background hands down an ignored SIGINT.
 SLOW_IMPORT = """
-import signal, sys, threading, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.argv = ["calibsft", "ls"]
 import calibsft.cli
 
@@ -72,6 +74,7 @@ def test_an_interrupt_during_the_imports_is_quiet() -> None:
 
 SWALLOWED = """
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.argv = ["calibsft", "ls"]
 import calibsft.cli
 
