@@ -35,7 +35,7 @@ from calibsft.gateway.requests import read_request
 from calibsft.playground.world import OPERANDS, multiply
 from calibsft.responses.formats import get_format
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
 from chat_servers import chat_server
 from gateway_process import Running, gateway, policy_file
 

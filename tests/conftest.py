@@ -2,17 +2,15 @@
 
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from browser_page import browser, open_page  # noqa: F401 - fixtures
 from chat_servers import varied_base  # noqa: F401 - a fixture
+from command import Command
 from judge_server import server  # noqa: F401 - a fixture
 from scripted_server import local_server, strong_server  # noqa: F401 - fixtures
-
-Command = Callable[..., tuple[int, str, str]]
 
 # Before any test imports a Hugging Face library.
 os.environ["HF_HUB_OFFLINE"] = "1"

@@ -1,0 +1,189 @@
+"""Engines as a room: what is listed, what settings offer, and that nobody else knows an engine by name."""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import calibsft
+from calibsft.engines import ENGINES, default_engine, require_trainable
+from calibsft.errors import InputError
+from calibsft.pipeline import load_checked
+from calibsft.recipe import load_recipe
+from command import Command
+
+SOURCE = Path(calibsft.__file__).parent
+ROOM = SOURCE / "engines"
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def is_own(path: Path, name: str) -> bool:
+    """Whether a file belongs to the engine, or is that of the dict."""
+    return path in (ROOM / "__init__.py", ROOM / f"{name}.py") or ROOM / name in path.parents
+
+
+@cache
+def class_names(name: str) -> set[str]:
+    """The classes of an engine and of its settings."""
+    files = [path for path in ROOM.rglob("*.py") if is_own(path, name)]
+    nodes = (node for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    found = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
+    return {ENGINES[name].settings.__name__} | {one for one in found if one.endswith("Engine")}
+
+
+def mentions(tree: ast.AST) -> Iterator[str]:
+    """Every identifier and text of a program, and every module of ours that it imports."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("calibsft"):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("calibsft"))
+
+
+def knows(found: str, name: str) -> bool:
+    """Whether a text, an identifier or a module stands for the engine."""
+    if found == name or found.rpartition(".")[2] in class_names(name):
+        return True
+    return re.match(rf"calibsft\.engines\.{name}\b", found) is not None
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_nobody_else_knows_an_engine_by_name_or_class(name: str) -> None:
+    assert len(class_names(name)) == 2
+    knowing = {
+        f"{path.relative_to(SOURCE)}: {found}"
+        for path in SOURCE.rglob("*.py")
+        if not is_own(path, name)
+        for found in mentions(ast.parse(path.read_text(encoding="utf-8")))
+        if knows(found, name)
+    }
+    assert not knowing
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "from calibsft.engines.scripted import anything",
+        "from calibsft.engines import scripted",
+        "import calibsft.engines.scripted as other",
+        "from calibsft.engines import ScriptedEngine as other",
+        "engine = ScriptedEngine",
+        "engines.ScriptedEngine()",
+        "settings.name == 'scripted'",
+    ],
+)
+def test_the_check_sees_every_way_to_know_one(program: str) -> None:
+    assert any(knows(found, "scripted") for found in mentions(ast.parse(program)))
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_an_engine_is_listed_under_the_name_that_its_settings_have(name: str) -> None:
+    assert ENGINES[name].settings.model_fields["name"].default == name
+
+
+@pytest.mark.parametrize(
+    "override, told",
+    [
+        ("engine.name=scriptd", "unknown engine 'scriptd'; did you mean 'scripted'?"),
+        ("engine.responses=r.csv", "engine.responses means nothing here, it is for scripted; leave it out"),
+        ("engine.max_row=3", "unknown key 'engine.max_row'; did you mean 'engine.max_rows'?"),
+        ("engine.max_rows=0", "engine.max_rows = 0: input should be greater than or equal to 1"),
+        ("engine={name: scripted}", "engine.responses is missing; add it"),
+        (
+            "engine={name: scripted, responses: r.csv}",
+            "the engine 'scripted' cannot sample from a model in training, and RL needs one that can; set engine.name to"
+            " transformers",
+        ),
+    ],
+)
+def test_a_recipe_with_an_engine_that_cannot_be_is_refused(override: str, told: str) -> None:
+    with pytest.raises(InputError, match=re.escape(told)):
+        load_checked("tiny", [override])
+
+
+def test_an_engine_brings_its_own_settings_and_what_decides_its_words(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    engine = f"engine={{name: scripted, responses: {path}}}"
+    settings = load_recipe("tiny", ["pipelines=[[calibsft]]", engine]).engine
+    assert settings.model_dump(mode="json") == {"name": "scripted", "responses": str(path)}
+    path.write_text("question,response\n1*1,1\n")
+    before = settings.inputs()
+    path.write_text("question,response\n1*1,2\n")
+    assert settings.inputs().keys() == before.keys() and settings.inputs() != before
+    assert load_recipe("tiny").engine.inputs() == {}
+
+
+def test_a_stage_goes_on_with_another_number_of_rows(calibsft: Command, random_checkpoint: Path) -> None:
+    rollout = (
+        "rollout", "--model", random_checkpoint, "--benchmark", "cross", "--limit", 2, "-n", 3, "--out", "r",
+        "--max-new-tokens", 8, "--device", "cpu", "--shard-questions", 1,
+    )  # fmt: skip
+    assert calibsft(*rollout, "--max-rows", 6)[0] == 0
+    before = pl.read_parquet("r/part-00000.parquet", columns=["response"])
+    Path("r/part-00000.parquet").unlink()
+    Path("r/manifest.json").unlink()
+    code, _, err = calibsft(*rollout, "--max-rows", 1)
+    assert code == 0 and pl.read_parquet("r/part-00000.parquet", columns=["response"]).equals(before), err
+    code, _, err = calibsft(*rollout, "--max-rows", 0)
+    assert code == 2 and "engine.max_rows = 0: input should be greater than or equal to 1" in err
+
+
+def test_rl_refuses_an_engine_that_cannot_follow_a_training(tmp_path: Path) -> None:
+    from calibsft.responses.formats import get_format
+    from calibsft.rl.methods import get_method
+    from calibsft.rl.settings import RlSettings
+    from calibsft.rl.train import train_policy
+
+    require_trainable(default_engine())
+    engine = ENGINES["scripted"].settings(responses=tmp_path / "r.csv")
+    with pytest.raises(InputError, match=r"'scripted' cannot sample from a model in training"):
+        train_policy(
+            "no such model", [], {}, get_method("rlcr"), RlSettings(), get_format("probability"), 0, tmp_path,
+            engine=engine,
+        )  # fmt: skip
+
+
+RECIPE = """
+model: {model}
+device: cpu
+engine: {{name: constant, text: "<think>1</think><answer>0</answer><confidence>0.50</confidence>"}}
+eval: {{benchmarks: [multiply-1], limit: 3, samples: 2, max_new_tokens: 30}}
+pipelines: [[]]
+"""
+
+
+def test_the_engine_of_the_docs_samples_after_one_file_and_its_line(
+    tmp_path: Path, random_checkpoint: Path
+) -> None:
+    """The example of extending.md, added to a copy of the package as the page says, and a real command."""
+    page = (DOCS / "extending.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r'^```python\n("""The engine `constant`.*?)^```', page, re.MULTILINE | re.DOTALL)
+    assert len(example.splitlines()) <= 60
+    room = shutil.copytree(SOURCE, tmp_path / "src" / "calibsft") / "engines"
+    (room / "constant.py").write_text(example, encoding="utf-8")
+    listed = (room / "__init__.py").read_text(encoding="utf-8")
+    listed = listed.replace("\n__all__", "\nfrom calibsft.engines.constant import CONSTANT\n\n__all__")
+    listed = listed.replace('    "scripted":', '    "constant": CONSTANT,\n    "scripted":')
+    (room / "__init__.py").write_text(listed, encoding="utf-8")
+    (tmp_path / "mine.yaml").write_text(RECIPE.format(model=random_checkpoint), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "calibsft", "run", "mine.yaml", "--out", "run"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path / "src")}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    rows = pl.read_parquet(tmp_path / "run" / "eval-base" / "rows.parquet")
+    assert rows["confidence"].to_list() == [0.5] * 6 and not rows["correct"].any()
