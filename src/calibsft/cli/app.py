@@ -4,10 +4,12 @@ Results go to standard output, everything else to standard error. Bad input ends
 code 2; a traceback appears only with --debug.
 """
 
+import atexit
+import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -80,7 +82,6 @@ def main() -> None:
         _refuse_undecodable(sys.argv)
         # Without standalone mode typer returns the exit code of --help, --version and an interrupt.
         code = app(prog_name="calibsft", standalone_mode=False) or 0
-        _leave_the_others()
         sys.stdout.flush()
     except typer.Abort:
         raise KeyboardInterrupt from None
@@ -98,7 +99,7 @@ def main() -> None:
         _tell(f"calibsft: {sentence}")
     if code == INTERRUPTED:  # typer turns an interrupt into this code
         raise KeyboardInterrupt
-    sys.exit(code)
+    _end(code)
 
 
 def _explained(error: Exception) -> tuple[int, str]:
@@ -124,11 +125,20 @@ def _refuse_undecodable(words: list[str]) -> None:
             raise InputError(f"{word!a}: not a name in the terminal's encoding; rename the file or folder")
 
 
-def _leave_the_others() -> None:
-    """Part from the processes that shared the work; their connections otherwise abort the process now and then as it ends."""
+def _end(code: int) -> NoReturn:
+    """Leave the process. One of several that worked together ends at once, without tearing down what it was made of.
+
+    Connections to other processes have threads in compiled code, and destroying those aborts the process now and then
+    after all work is done: a launcher would take that for a failure.
+    """
     distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_available() and distributed.is_initialized():
-        distributed.destroy_process_group()
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        sys.exit(code)
+    atexit._run_exitfuncs()
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    os._exit(code)
 
 
 def _tell(text: str) -> None:
