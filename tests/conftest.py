@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from browser_page import browser, open_page  # noqa: F401 - fixtures
@@ -15,6 +16,10 @@ from scripted_server import local_server, strong_server  # noqa: F401 - fixtures
 # Before any test imports a Hugging Face library.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+# No test is timed: a busy machine would fail it.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 # What a training ends with depends on the processor's rounding. Another seed is a harsher change than any rounding,
 # so a test that holds for several seeds holds on other machines: `make portable` sets this.

@@ -12,7 +12,7 @@ from math import comb, isclose, log, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -105,7 +105,6 @@ def counted_outcomes(n: int, p: Fraction, mix: Fraction) -> Iterator[tuple[Fract
 
 
 @given(rollouts, inside, mixes)
-@settings(deadline=None)
 def test_mean_variance_and_margin_hold_for_any_number_of_rollouts(n: int, p: Fraction, mix: Fraction) -> None:
     found = list(counted_outcomes(n, p, mix))
     assert sum(weight for weight, _, _ in found) == 1
@@ -118,7 +117,6 @@ def test_mean_variance_and_margin_hold_for_any_number_of_rollouts(n: int, p: Fra
 
 
 @given(rollouts, inside, mixes, st.fractions(), st.fractions())
-@settings(deadline=None)
 def test_any_scoring_loss_has_the_expectation_that_it_has_on_the_bare_outcome(
     n: int, p: Fraction, mix: Fraction, at_right: Fraction, at_wrong: Fraction
 ) -> None:
@@ -137,7 +135,6 @@ LOSSES = {
 
 @pytest.mark.parametrize("name", LOSSES)
 @given(rollouts, inside, mixes, st.floats(0.001, 0.999))
-@settings(deadline=None)
 def test_no_other_prediction_has_as_small_an_expected_loss_as_the_success_probability(
     name: str, n: int, p: Fraction, mix: Fraction, stated: float
 ) -> None:

@@ -71,7 +71,7 @@ def responses(questions: int, samples: int, seed: int = 0) -> pl.DataFrame:
     ).sample(fraction=1, shuffle=True, seed=seed)  # fmt: skip
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.none() | st.sampled_from([0.0, 0.29, 0.57, 0.9, 1.0]), st.booleans()), min_size=1, max_size=60),
     st.sampled_from([0.15, 0.3, 0.6]),
