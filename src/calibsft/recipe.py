@@ -22,10 +22,10 @@ from calibsft.playground.settings import PLAYGROUND, BaseSettings
 from calibsft.prior.settings import PriorSettings
 from calibsft.questions import QuestionSettings
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
-from calibsft.rl.methods import METHODS
-from calibsft.rl.settings import RlSettings
+from calibsft.rl.methods import CHOICE, METHODS, method_settings
+from calibsft.rl.settings import MethodSettings, RlSettings
 from calibsft.rollouts.settings import RolloutSettings
-from calibsft.settings import Device, Dtype, Seed, Settings, apply_override, merged, validated
+from calibsft.settings import CommonTo, Device, Dtype, Seed, Settings, apply_override, merged, validated
 from calibsft.sft.settings import SftSettings
 from calibsft.targets import TargetSection
 from calibsft.targets.calibsft import CalibSftSettings
@@ -69,10 +69,10 @@ class Recipe(Settings):
     targets: TargetSection = CalibSftSettings()
     sft: SftSettings = SftSettings()
     prior: PriorSettings = PriorSettings()
-    rl: RlSettings = RlSettings()
+    rl: Annotated[RlSettings, CommonTo(CHOICE, "rl_methods")] = RlSettings()
     eval: EvalSettings = EvalSettings()
     judge: JudgeSettings = JudgeSettings()
-    # Settings of `rl` that differ for a method, by its name.
+    # By a method's name: settings of `rl` that differ for it, and those that are its own.
     rl_methods: dict[str, dict[str, Any]] = Field({})
     # What is done to the base model, in order; models that share a beginning share its stages.
     pipelines: tuple[tuple[str, ...], ...] = Field(((CALIBSFT,),), min_length=1)
@@ -121,10 +121,12 @@ class Recipe(Settings):
         """The seed of a training: the chosen one of several, or the only one."""
         return (*self.training_seeds, self.seed)[0] if chosen is None else chosen
 
-    def rl_of(self, method: str) -> RlSettings:
-        """The RL settings of one method."""
-        differing = self.rl_methods.get(method, {})
-        return validated(RlSettings, merged(self.rl.model_dump(), differing), f"rl_methods.{method}")
+    def rl_of(self, method: str) -> MethodSettings:
+        """The settings of one method; what the recipe leaves open is the method's own default."""
+        common = {key: value for key, value in self.rl.model_dump().items() if value is not None}
+        return method_settings(
+            method, merged(common, self.rl_methods.get(method, {})), f"rl_methods.{method}"
+        )
 
     def to_yaml(self) -> str:
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)

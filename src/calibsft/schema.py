@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 # What identifies a response in every table, and what identifies its question.
 KEYS = ("dataset", "question_id", "sample")

@@ -32,9 +32,10 @@ def cases(draw: st.DrawFn, names: list[str]) -> tuple[str, list[Row], dict[str, 
     rows = draw(rows_of(DIGITS if METHODS[name].formats == ("integer",) else PROBABILITIES))
     options = {
         "q": draw(RATES),
-        "leave_one_out": draw(st.booleans()),
         "divide_by_std": draw(st.sampled_from([None, True, False])),
     }
+    if "leave_one_out" in METHODS[name].settings.model_fields:
+        options["leave_one_out"] = draw(st.booleans())
     return name, rows, options
 
 
@@ -50,11 +51,12 @@ def advantages(name: str, rows: list[Row], options: dict[str, Any]) -> dict[str,
 def group_of(rows: list[Row], options: dict[str, Any]) -> Group:
     correct, confidence, well_formed = zip(*rows, strict=True)
     stated = np.array([nan if c is None else c for c in confidence])
-    return Group(np.array(correct), stated, np.array(well_formed), options["q"], options["leave_one_out"])
+    return Group(np.array(correct), stated, np.array(well_formed), options["q"])
 
 
 def rewards(name: str, rows: list[Row], options: dict[str, Any]) -> list[list[float] | None]:
-    found = METHODS[name].rewards(group_of(rows, options))
+    own = {key: value for key, value in options.items() if key not in ("q", "divide_by_std")}
+    found = METHODS[name].rewards(group_of(rows, options), METHODS[name].settings(**own))
     return [None if part is None else part.tolist() for part in (found.answer_G, found.confidence_G)]
 
 
@@ -119,14 +121,14 @@ def test_one_reward_for_the_whole_response_depends_on_that_response_alone(case: 
     """So that it can be a plain reward function, which knows nothing of groups."""
     name, rows, options = case
     together, _ = rewards(name, rows, options)
-    alone = [rewards(name, [row], options | {"leave_one_out": False})[0] for row in rows]
+    alone = [rewards(name, [row], options)[0] for row in rows]
     assert together is not None and alone == [[reward] for reward in together]
 
 
 @given(rows_of(PROBABILITIES))
 def test_mixed_groups_are_told_by_counting(rows: list[Row]) -> None:
     count = sum(correct and well_formed for correct, _, well_formed in rows)
-    mixed = group_of(rows, {"q": None, "leave_one_out": False}).is_mixed
+    mixed = group_of(rows, {"q": None}).is_mixed
     assert mixed is (count not in (0, len(rows)))
 
 
@@ -134,14 +136,14 @@ def test_mixed_groups_are_told_by_counting(rows: list[Row]) -> None:
 def test_a_single_exception_makes_a_group_of_any_size_mixed(size: int) -> None:
     for rare in (True, False):
         rows: list[Row] = [(not rare, 0.5, True)] * (size - 1)
-        options = {"q": None, "leave_one_out": False}
+        options = {"q": None}
         assert not group_of(rows, options).is_mixed
         assert group_of([*rows, (rare, 0.5, True)], options).is_mixed
 
 
 def expected(name: str, chance: float) -> list[float]:
     """The expected reward of each confidence 0.00, 0.01 … 1.00 for a response that is right with `chance`."""
-    grid, options = [hundredths / 100 for hundredths in range(101)], {"q": 0.5, "leave_one_out": False}
+    grid, options = [hundredths / 100 for hundredths in range(101)], {"q": 0.5}
     _, right = rewards(name, [(True, c, True) for c in grid], options)
     _, wrong = rewards(name, [(False, c, True) for c in grid], options)
     assert right is not None and wrong is not None

@@ -22,14 +22,11 @@ from calibsft.evaluation import Benchmarks, evaluate_with
 from calibsft.evaluation.settings import EvalSettings
 from calibsft.playground.world import training_questions
 from calibsft.responses.formats import FORMATS
-from calibsft.rl.fitting import require_fitting
 from calibsft.rl.methods import METHODS
-from calibsft.rl.settings import RlSettings
 from calibsft.rl.train import (
     _Note,
     micro_batches,
     train_policy,
-    with_defaults,
 )
 from calibsft.rl.trainer import RlTrainer
 from calibsft.rollouts.collect import Collector
@@ -44,10 +41,10 @@ EVEN = tuple(f"{n:04d}" for n in range(0, 10_000, 2))
 # Half of what the short base answers is even: groups with right and wrong responses without a good model.
 QUESTIONS = [Question(q.id, q.text, EVEN, "exact", "even") for q in training_questions()[:12]]
 RATES = {("even", q.id): 0.5 for q in QUESTIONS}
-QUICK = RlSettings(
-    steps=2, questions=4, group_size=4, updates=2, micro_batch_size=4, max_new_tokens=30, learning_rate=1e-4,
-    warmup_steps=0, save_every=1,
-)  # fmt: skip
+QUICK = {
+    "steps": 2, "questions": 4, "group_size": 4, "updates": 2, "micro_batch_size": 4, "max_new_tokens": 30,
+    "learning_rate": 1e-4, "warmup_steps": 0, "save_every": 1,
+}  # fmt: skip
 PICKLES = (".bin", ".pt", ".pth", ".pkl")
 
 
@@ -56,11 +53,9 @@ def train(base: Path, folder: Path, method: str = "dcpo", **changes: Any) -> dic
     folder.mkdir(exist_ok=True)
     others = {key: changes.pop(key) for key in ("evaluation", "label") if key in changes}
     questions, seed = changes.pop("asked", QUESTIONS), changes.pop("seed", 0)
-    settings = RlSettings.model_validate({**QUICK.model_dump(), **changes})
+    settings = METHODS[method].settings.model_validate({**QUICK, **changes})
     written = FORMATS["integer"] if method == "c3rl" else FORMAT
-    return train_policy(
-        str(base), questions, RATES, METHODS[method], settings, written, seed, folder, "cpu", **others
-    )
+    return train_policy(str(base), questions, RATES, settings, written, seed, folder, "cpu", **others)
 
 
 def weights(folder: Path) -> Tensor:
@@ -349,7 +344,7 @@ def test_the_judge_grades_rewards_and_held_out_evaluations(
             self.questions = [replace(question, grader="judge") for question in self.questions]
 
     monkeypatch.setattr("calibsft.rl.evaluations.Benchmarks", Judged)
-    sizes = {**QUICK.model_dump(exclude_defaults=True), "steps": 1, "eval_every": 1, "eval_questions": 2}
+    sizes = {**QUICK, "steps": 1, "eval_every": 1, "eval_questions": 2}
     changes = [word for key, value in sizes.items() for word in ("--set", f"{key}={value}")]
     paths = ("--model", short_base, "--data", tmp_path / "questions.jsonl", "--benchmarks", "multiply-1")
     words = ("rl", "--method", "dcpo", *paths, "--device", "cpu", *changes, "--out")
@@ -376,16 +371,11 @@ def test_unanimous_groups_are_refused_or_kept_for_their_confidence(short_base: P
     assert journal(tmp_path / "kept")[0]["kept_groups"] == 4
 
 
-@pytest.mark.parametrize("method", ["rlvr", "rlcr", "c3rl"])
-def test_keeping_unanimous_groups_is_refused_where_it_means_nothing(method: str) -> None:
-    with pytest.raises(InputError, match=f"keep_unanimous means nothing for {method}"):
-        require_fitting(METHODS[method], RlSettings(keep_unanimous=True))
-    require_fitting(METHODS[method], RlSettings())
-
-
 def test_what_does_not_fit_is_refused_before_a_model_is_loaded(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"c3rl is defined for the integer format, not for 'probability'"):
-        train_policy("no such model", QUESTIONS, RATES, METHODS["c3rl"], QUICK, FORMAT, 0, tmp_path, "cpu")
+        train_policy(
+            "no such model", QUESTIONS, RATES, METHODS["c3rl"].settings(), FORMAT, 0, tmp_path, "cpu"
+        )
 
 
 @pytest.mark.parametrize(
@@ -397,7 +387,7 @@ def test_what_does_not_fit_is_refused_before_a_model_is_loaded(tmp_path: Path) -
 )
 def test_numbers_that_do_not_go_together_are_refused(settings: dict[str, float], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        RlSettings(**settings)
+        METHODS["rlcr"].settings(**settings)
 
 
 @pytest.mark.parametrize("option", ["mean_only", "leave_one_out", "segment_loss"])
@@ -417,8 +407,8 @@ def test_mean_only_leaves_the_deviation_out(
     monkeypatch.setattr(
         "calibsft.rl.train.run", lambda trainer, *_: seen.append(trainer.method.divide_by_std)
     )
-    for method, mean_only in (("dcpo", False), ("dcpo", True), ("redoubt", False)):
-        train(short_base, tmp_path / f"{method} {mean_only}", method, mean_only=mean_only)
+    for method, changes in (("dcpo", {}), ("dcpo", {"mean_only": True}), ("redoubt", {})):
+        train(short_base, tmp_path / f"{method} {len(changes)}", method, **changes)
     assert seen == [True, False, False]
 
 
@@ -470,18 +460,8 @@ def test_a_training_that_diverges_ends_with_that_sentence(
     assert not (tmp_path / "run" / "checkpoints" / "checkpoint-4").exists()
 
 
-def test_defaults_are_the_methods_own_unless_given() -> None:
-    defaults = {name: with_defaults(RlSettings(), method) for name, method in METHODS.items()}
-    assert {name: settings.steps for name, settings in defaults.items() if settings.steps != 160} == {
-        "redoubt": 80
-    }
-    assert {name: settings.kl for name, settings in defaults.items() if settings.kl} == {"rlvr": 1e-3}
-    given = with_defaults(RlSettings(steps=3, kl=0.0), METHODS["rlvr"])
-    assert (given.steps, given.kl) == (3, 0.0)
-
-
 def test_steps_that_processes_cannot_share_evenly_are_refused() -> None:
-    settings = RlSettings(questions=8, group_size=4, updates=2, micro_batch_size=4)
+    settings = METHODS["rlcr"].settings(questions=8, group_size=4, updates=2, micro_batch_size=4)
     assert [micro_batches(16, settings, processes) for processes in (1, 2, 4)] == [(4, 4), (4, 2), (4, 1)]
     few = settings.model_copy(update={"micro_batch_size": 16})
     assert micro_batches(16, few, 2) == (8, 1)

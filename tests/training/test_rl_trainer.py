@@ -31,7 +31,7 @@ from calibsft.rl.methods import METHODS
 from calibsft.rl.questions import TrainingQuestion
 from calibsft.rl.sampling import Step
 from calibsft.rl.scoring import Response, ScoredGroup
-from calibsft.rl.settings import RlSettings
+from calibsft.rl.settings import MethodSettings
 from calibsft.rl.train import (
     make_policy,
     make_trainer,
@@ -88,7 +88,7 @@ def build(random_checkpoint: Path, tmp_path: Path) -> Callable[..., RlTrainer]:
 
     def build(method: str = "rlcr", drift: float = 0.05, **changes: Any) -> RlTrainer:
         sizes = {"steps": 1, "questions": 6, "group_size": 2, "updates": 1, "micro_batch_size": 12}
-        settings = RlSettings(**{**sizes, "kl": 0.0, **changes})
+        settings = METHODS[method].settings(**{**sizes, "kl": 0.0, **changes})
         model = load_model(str(random_checkpoint), "cpu", "float32")
         if settings.lora:
             model = with_adapters(model, settings.lora)
@@ -151,7 +151,10 @@ def update_loss(trainer: RlTrainer, rows: list[Row]) -> tuple[float, Tensor]:
 
 
 def token_losses(
-    model: PreTrainedModel, rows: list[Row], settings: RlSettings, reference: PreTrainedModel | None = None
+    model: PreTrainedModel,
+    rows: list[Row],
+    settings: MethodSettings,
+    reference: PreTrainedModel | None = None,
 ) -> list[np.ndarray]:
     """DAPO's loss of every token: clipped from both sides, the ratio bounded, and the k3 estimate of the KL."""
     losses = []
@@ -223,7 +226,7 @@ def test_the_loss_of_an_update_is_the_one_computed_token_by_token(
     expected = token_mean(trainer.model, rows, trainer.settings, reference)
     assert update_loss(trainer, rows)[0] == pytest.approx(expected, abs=1e-6)
     if variant != "plain":
-        assert abs(token_mean(trainer.model, rows, RlSettings()) - expected) > 1e-3, (
+        assert abs(token_mean(trainer.model, rows, METHODS["rlcr"].settings()) - expected) > 1e-3, (
             "the variant matters here"
         )
 
@@ -240,7 +243,9 @@ def test_the_reference_of_a_model_with_adapters_is_the_model_without_them(
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"segment_loss": True}, {"kl": 0.3}], ids=["plain", "segments", "KL"]
+    "changes",
+    [{}, {"method": "coca", "segment_loss": True}, {"kl": 0.3}],
+    ids=["plain", "segments", "KL"],
 )
 def test_the_loss_and_its_gradient_do_not_depend_on_how_an_update_is_cut(
     changes: dict[str, Any], build: Callable[..., RlTrainer]
@@ -285,7 +290,7 @@ def test_an_update_without_rows_changes_nothing(build: Callable[..., RlTrainer])
 
 
 def test_with_a_mean_of_its_own_each_segment_weighs_the_same(build: Callable[..., RlTrainer]) -> None:
-    trainer = build(micro_batch_size=3, segment_loss=True)
+    trainer = build("coca", micro_batch_size=3, segment_loss=True)
     rows = twelve_rows(trainer.model)
     losses = np.concatenate(token_losses(trainer.model, rows, trainer.settings))
     confidence = np.concatenate([row.response.confidence_T for row in rows])

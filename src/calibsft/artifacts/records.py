@@ -41,7 +41,8 @@ def changed(old: Mapping[str, Any], settings: Mapping[str, Any], inputs: Mapping
     if old.get("schema_version") != SCHEMA_VERSION:
         return f"it has schema version {old.get('schema_version')}, this program writes {SCHEMA_VERSION}"
     before, now = flatten(old["settings"]), flatten(json.loads(json.dumps(settings)))
-    for key in sorted(before.keys() | now.keys()):
+    # Keys of one side alone come last: they follow from a choice that both sides have made, such as the method's name.
+    for key in sorted(before.keys() | now.keys(), key=lambda key: (key not in before or key not in now, key)):
         if before.get(key) != now.get(key):
             return f"{key} was {before.get(key)!r} and is now {now.get(key)!r}"
     for name in sorted(inputs.keys() | old["inputs"].keys()):

@@ -10,7 +10,7 @@ from calibsft.engines.scripted import SCRIPTED
 from calibsft.engines.settings import EngineSettings
 from calibsft.engines.transformers import TRANSFORMERS
 from calibsft.errors import InputError
-from calibsft.settings import one_of, validated
+from calibsft.settings import OneOf, validated
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -36,7 +36,9 @@ DEFAULT = "transformers"
 if TYPE_CHECKING:
     EngineSection: TypeAlias = EngineSettings
 else:
-    EngineSection = one_of("engine", {name: kind.settings for name, kind in ENGINES.items()}, DEFAULT)
+    EngineSection = OneOf(
+        "engine", {name: kind.settings for name, kind in ENGINES.items()}, DEFAULT
+    ).section()
 
 
 def default_engine(**given: Any) -> EngineSettings:

@@ -149,7 +149,6 @@ class _Planner:
             RlStage,
             chain,
             model=self._checkpoint(chain.parent),
-            method=method,
             data=self._root / graded[0],
             verdicts=self._root / graded[1],
             rl=self._recipe.rl_of(method),

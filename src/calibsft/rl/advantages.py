@@ -13,7 +13,7 @@ import numpy as np
 
 from calibsft.errors import InputError
 from calibsft.rl.method import BoolArray, FloatArray, Group, Method, SegmentRewards
-from calibsft.rl.methods import get_method
+from calibsft.rl.methods import get_method, method_settings
 
 STD_FLOOR = 1e-4
 # Differences below this come from rounding, also of confidences that a caller holds in single precision: rewards are
@@ -63,8 +63,8 @@ def segment_advantages(
     well_formed: Sequence[Any],
     q: float | None = None,
     *,
-    leave_one_out: bool = False,
     divide_by_std: bool | None = None,
+    **settings: Any,
 ) -> dict[str, list[float]]:
     """The advantages of one group of responses to one question, for use in any trainer.
 
@@ -80,10 +80,11 @@ def segment_advantages(
         Whether each response keeps to the format; only a malformed one may lack a confidence.
     q
         The question's success rate before RL; c3rl needs it.
-    leave_one_out
-        Keep a response's own correctness out of the success rate that it is compared with (coca, dcpo).
     divide_by_std
         Override whether advantages are divided by the group's standard deviation.
+    settings
+        Of the method, such as `leave_one_out=True` for coca and dcpo: keep a response's own correctness out of the success
+        rate that it is compared with.
 
     Returns
     -------
@@ -94,17 +95,17 @@ def segment_advantages(
     Raises
     ------
     InputError
-        Unknown method, fewer than two responses, unequal lengths, or a value out of range.
+        Unknown method or setting, fewer than two responses, unequal lengths, or a value out of range.
     """
-    chosen = get_method(method)
+    chosen, given = get_method(method), method_settings(method, settings, "segment_advantages")
     correct, confidence, well_formed = (
         values.tolist() if hasattr(values, "tolist") else values  # arrays and tensors
         for values in (correct, confidence, well_formed)
     )
     if divide_by_std is not None:
         chosen = replace(chosen, divide_by_std=divide_by_std)
-    group = _checked_group(chosen, correct, confidence, well_formed, q, leave_one_out)
-    found = advantages_of(group, chosen, chosen.rewards(group))
+    group = _checked_group(chosen, correct, confidence, well_formed, q)
+    found = advantages_of(group, chosen, chosen.rewards(group, given))
     return {"answer": found.answer_G.tolist(), "confidence": found.confidence_G.tolist()}
 
 
@@ -114,7 +115,6 @@ def _checked_group(
     confidence: Sequence[Any],
     well_formed: Sequence[Any],
     q: float | None,
-    leave_one_out: bool,
 ) -> Group:
     sizes = {len(correct), len(confidence), len(well_formed)}
     if len(sizes) > 1:
@@ -136,7 +136,7 @@ def _checked_group(
     confidence_G = _confidences(confidence, well_formed_G)
     if method.formats == ("integer",):
         _require_digits(method, confidence_G[well_formed_G])
-    return Group(correct_G, confidence_G, well_formed_G, q, leave_one_out)
+    return Group(correct_G, confidence_G, well_formed_G, q)
 
 
 def _booleans(name: str, values: Sequence[Any]) -> BoolArray:

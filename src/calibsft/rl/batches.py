@@ -15,7 +15,7 @@ from torch import Tensor
 from calibsft.rl.advantages import SegmentAdvantages, advantages_G_T, advantages_of
 from calibsft.rl.method import BoolArray, FloatArray, Method, SegmentRewards
 from calibsft.rl.scoring import Response, ScoredGroup
-from calibsft.rl.settings import RlSettings
+from calibsft.rl.settings import MethodSettings
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,13 +39,13 @@ class TokenCounts:
         return self.all / max(self.all - self.confidence, 1), self.all / max(self.confidence, 1)
 
 
-def rewards_of(scored: ScoredGroup, method: Method, settings: RlSettings) -> SegmentRewards:
+def rewards_of(scored: ScoredGroup, method: Method, settings: MethodSettings) -> SegmentRewards:
     """The method's rewards, with the penalty for responses that come close to the length limit."""
-    rewards = method.rewards(scored.group)
-    if settings.overlong_buffer is None or rewards.answer_G is None:
+    rewards, buffer = method.rewards(scored.group, settings), settings.option("overlong_buffer")
+    if buffer is None or rewards.answer_G is None:
         return rewards
     lengths_G = np.array([len(response.token_ids) for response in scored.responses])
-    penalty_G = overlong_penalty(lengths_G, settings.max_new_tokens, settings.overlong_buffer)
+    penalty_G = overlong_penalty(lengths_G, settings.max_new_tokens, buffer)
     if method.is_scalar:
         return SegmentRewards.everywhere(rewards.answer_G + penalty_G)
     return SegmentRewards(rewards.answer_G + penalty_G, rewards.confidence_G)
@@ -57,7 +57,7 @@ def overlong_penalty(lengths_G: np.ndarray, limit: int, buffer: int) -> FloatArr
     return -np.clip(over_G, 0, 1)
 
 
-def rows_of(scored: ScoredGroup, method: Method, settings: RlSettings) -> list[Row]:
+def rows_of(scored: ScoredGroup, method: Method, settings: MethodSettings) -> list[Row]:
     """The rows of one group, every token with its advantage."""
     segments = advantages_of(scored.group, method, rewards_of(scored, method, settings))
     if method.dynamic_sampling and not scored.group.is_mixed:

@@ -4,11 +4,11 @@ from calibsft import __version__
 from calibsft.cards import model_card
 from calibsft.responses.formats import Format
 from calibsft.rl.method import Method
-from calibsft.rl.settings import RlSettings
+from calibsft.rl.settings import MethodSettings
 
 
 def rl_card(
-    start: str, method: Method, settings: RlSettings, confidence_format: Format, questions: int
+    start: str, method: Method, settings: MethodSettings, confidence_format: Format, questions: int
 ) -> str:
     story = f"""Made by calibsft {__version__} from `{start}`: {settings.steps} rollout steps of {settings.questions} questions x
 {settings.group_size} responses, drawn from {questions:,} questions. A malformed response is rewarded with {method.malformed}."""

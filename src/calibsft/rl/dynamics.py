@@ -16,7 +16,7 @@ from calibsft.metrics.registry import TABLE_METRICS, shown_in
 from calibsft.rl.batches import rewards_of
 from calibsft.rl.method import Method
 from calibsft.rl.scoring import ScoredGroup
-from calibsft.rl.settings import RlSettings
+from calibsft.rl.settings import MethodSettings
 
 COLLAPSED_ABOVE = 0.9
 
@@ -34,7 +34,7 @@ class Seen:
     reward_confidence: float | None
 
 
-def seen(scored: ScoredGroup, method: Method, settings: RlSettings) -> Seen:
+def seen(scored: ScoredGroup, method: Method, settings: MethodSettings) -> Seen:
     rewards = rewards_of(scored, method, settings)
     return Seen(
         correct=tuple(scored.group.correct_G.tolist()),

@@ -8,10 +8,14 @@ models or the other groups of a batch: `advantages` places what it returns, `sam
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from calibsft.errors import InputError
+from calibsft.responses.formats import Format
+from calibsft.rl.settings import MethodSettings
 
 FloatArray: TypeAlias = NDArray[np.float64]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -31,15 +35,12 @@ class Group:
         Whether the response keeps to the format.
     success_rate
         The question's success rate before RL, in [0, 1]; None where unknown.
-    leave_one_out
-        Whether a response's own correctness stays out of the success rate that it is compared with.
     """
 
     correct_G: BoolArray
     confidence_G: FloatArray
     well_formed_G: BoolArray
     success_rate: float | None = None
-    leave_one_out: bool = False
 
     @property
     def counted_G(self) -> BoolArray:
@@ -51,12 +52,11 @@ class Group:
         """Whether some but not all responses count as correct."""
         return 0 < int(self.counted_G.sum()) < len(self.counted_G)
 
-    @property
-    def group_success_G(self) -> FloatArray:
-        """The group's success rate as each response sees it, from integer counts."""
+    def group_success_G(self, leave_one_out: bool) -> FloatArray:
+        """The group's success rate as each response sees it: with its own correctness in it, or without."""
         counted_G, size = self.counted_G.astype(np.int64), len(self.counted_G)
         total = int(counted_G.sum())
-        if self.leave_one_out:
+        if leave_one_out:
             return (total - counted_G) / (size - 1)
         return np.full(size, total / size)
 
@@ -92,6 +92,10 @@ class Method:
 
     Attributes
     ----------
+    rewards
+        From a group and the method's settings to one reward per response and segment.
+    settings
+        The class of the method's settings, whose `name` is that of the method.
     malformed
         What a malformed response gets, in words, for documentation and model cards.
     divide_by_std
@@ -103,23 +107,28 @@ class Method:
         The confidence formats that the rewards are defined for; empty for all.
     needs_success_rate
         Whether the rewards depend on the question's success rate before RL.
-    steps, kl
-        Rollout steps and weight of the divergence from the starting model in the paper.
     """
 
     name: str
     title: str
-    rewards: Callable[[Group], SegmentRewards]
+    rewards: Callable[[Group, Any], SegmentRewards]
+    settings: type[MethodSettings]
     malformed: str
     confidence_tokens: TokenSet = TokenSet.ALL
     divide_by_std: bool = True
     dynamic_sampling: bool = True
     formats: tuple[str, ...] = ()
     needs_success_rate: bool = False
-    steps: int = 160
-    kl: float = 0.0
 
     @property
     def is_scalar(self) -> bool:
         """Whether one number per response says everything, as a plain reward function can."""
         return self.confidence_tokens is TokenSet.ALL
+
+    def require_format(self, confidence_format: Format) -> None:
+        """Refuse a format that the rewards are not defined for."""
+        if self.formats and confidence_format.name not in self.formats:
+            raise InputError(
+                f"{self.name} is defined for the {' or '.join(self.formats)} format, not for"
+                f" '{confidence_format.name}'; choose the format '{self.formats[0]}' and a model that was trained for it"
+            )

@@ -16,7 +16,8 @@ from calibsft.judge.settings import JudgeSettings
 from calibsft.responses.formats import get_format
 from calibsft.responses.parse import Parsed, parse
 from calibsft.rl.method import Group, Method
-from calibsft.rl.methods import get_method
+from calibsft.rl.methods import get_method, method_settings
+from calibsft.rl.settings import MethodSettings
 from calibsft.schema import Grade
 from calibsft.verify import GradeItem
 from calibsft.verify.alias import JUDGE
@@ -31,7 +32,10 @@ REASONING_KEYS = ("reasoning_content", "thinking")
 
 
 def trl_reward(
-    method: str, confidence_format: str = "probability", judge: JudgeSettings | None = None
+    method: str,
+    confidence_format: str = "probability",
+    judge: JudgeSettings | None = None,
+    **settings: Any,
 ) -> Callable[..., list[float | None]]:
     """A reward function for `GRPOTrainer`, named "rlcr_reward" and the like in TRL's logs.
 
@@ -50,12 +54,17 @@ def trl_reward(
     judge
         The model that judges answers of kind `judge`, as in a recipe; without one they are matched against their aliases.
 
+    settings
+        Of the method, as in a recipe.
+
     Raises
     ------
     InputError
-        At once for a method or format that does not fit; when called, for a missing column or a bad value in one.
+        At once for a method, setting or format that does not fit; when called, for a missing column or a bad value in one.
     """
-    chosen, written = _scalar_method(method, confidence_format), get_format(confidence_format)
+    chosen, written = _scalar_method(method), get_format(confidence_format)
+    chosen.require_format(written)
+    given = method_settings(method, settings, "trl_reward")
     asked = load_answer_judge(judge, cache=None) if judge else None
     verifier = Verifier(asked)  # starts its processes with the first answer that needs one, and keeps them
 
@@ -65,22 +74,18 @@ def trl_reward(
         parsed = [parse(_text(completion), written) for completion in completions]
         rates = _success_rates(chosen, columns, len(parsed))
         grades = verifier.grade_all(_items(parsed, columns, judged=asked is not None))
-        return [_reward(chosen, *row) for row in zip(parsed, grades, rates, strict=True)]
+        return [_reward(chosen, given, *row) for row in zip(parsed, grades, rates, strict=True)]
 
     reward.__name__ = reward.__qualname__ = f"{chosen.name}_reward"
     return reward
 
 
-def _scalar_method(name: str, confidence_format: str) -> Method:
+def _scalar_method(name: str) -> Method:
     method = get_method(name)
     if not method.is_scalar:
         raise InputError(
             f"{name} rewards answer and confidence tokens differently, which one number per response cannot say;"
             " train with calibsft rl, or use calibsft.rl.segment_advantages in a trainer of your own"
-        )
-    if method.formats and confidence_format not in method.formats:
-        raise InputError(
-            f"{name} is not defined for the format '{confidence_format}'; give confidence_format='{method.formats[0]}'"
         )
     return method
 
@@ -135,13 +140,15 @@ def _column(name: str, columns: dict[str, Any], size: int, meaning: str) -> Sequ
     return list(values)
 
 
-def _reward(method: Method, parsed: Parsed, grade: Grade, success_rate: float | None) -> float | None:
+def _reward(
+    method: Method, settings: MethodSettings, parsed: Parsed, grade: Grade, success_rate: float | None
+) -> float | None:
     """The reward of one response, which for these methods does not depend on the others of its group."""
     if not grade.scored:
         return None
     confidence = np.nan if parsed.confidence is None else parsed.confidence
     correct = grade is Grade.CORRECT
     group = Group(np.array([correct]), np.array([confidence]), np.array([parsed.ok]), success_rate)
-    reward_G = method.rewards(group).answer_G
+    reward_G = method.rewards(group, settings).answer_G
     assert reward_G is not None, "a method with one reward rewards the answer"
     return float(reward_G[0])

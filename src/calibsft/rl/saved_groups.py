@@ -20,7 +20,6 @@ def groups_to_json(groups: Sequence[ScoredGroup]) -> list[dict[str, Any]]:
             "confidence": [None if np.isnan(c) else float(c) for c in scored.group.confidence_G],
             "well_formed": scored.group.well_formed_G.tolist(),
             "success_rate": scored.group.success_rate,
-            "leave_one_out": scored.group.leave_one_out,
         }
         for scored in groups
     ]
@@ -38,7 +37,6 @@ def groups_from_json(rows: Sequence[dict[str, Any]]) -> list[ScoredGroup]:
                 np.array([np.nan if c is None else c for c in row["confidence"]]),
                 np.array(row["well_formed"]),
                 row["success_rate"],
-                row["leave_one_out"],
             ),
         )
         for row in rows

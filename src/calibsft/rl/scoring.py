@@ -57,8 +57,6 @@ class Scorer:
         Every id that ends a response.
     verifier
         Grades the answers, as it does those of training data and evaluations.
-    leave_one_out
-        Passed on to the groups.
     """
 
     def __init__(
@@ -68,10 +66,9 @@ class Scorer:
         confidence_format: Format,
         token_set: TokenSet,
         verifier: Verifier,
-        leave_one_out: bool = False,
     ) -> None:
         self._tokenizer, self._end_ids, self._format = tokenizer, end_ids, confidence_format
-        self._token_set, self._verifier, self._leave_one_out = token_set, verifier, leave_one_out
+        self._token_set, self._verifier = token_set, verifier
         self._pieces: dict[int, str] = {}
         self._warned = False
 
@@ -112,7 +109,6 @@ class Scorer:
             confidence_G=np.array([np.nan if p.value is None else float(p.value) for p, _ in row]),
             well_formed_G=np.array([parsed.ok for parsed, _ in row]),
             success_rate=question.success_rate,
-            leave_one_out=self._leave_one_out,
         )
         return ScoredGroup(question.id, question.prompt_ids, tuple(response for _, response in row), group)
 

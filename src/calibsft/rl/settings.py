@@ -1,17 +1,22 @@
-"""How RL samples and learns."""
+"""How RL samples and learns: what all methods have in common, and what a method's own settings begin with."""
 
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
+from calibsft.errors import InputError
 from calibsft.settings import Mark, Settings, Stop
 from calibsft.training.settings import LoraSettings, Watchers
 
+EVAL_QUESTIONS = 100
+Steps = Annotated[int, Field(ge=1, description="rollout steps")]
+Kl = Annotated[float, Field(ge=0, description="weight of the divergence from the start")]
+
 
 class RlSettings(Settings):
-    """How RL samples and learns; the defaults are the paper's. A step is a rollout step, of several updates."""
+    """What all methods have; the defaults are the paper's. A step is a rollout step, of several updates."""
 
-    steps: int | None = Field(None, ge=1, description="rollout steps; default: the method's own")
+    steps: Steps | None = None
     questions: int = Field(64, ge=1, description="questions per rollout step")
     group_size: int = Field(8, ge=2, description="responses per question")
     updates: int = Field(2, ge=1, description="optimiser updates per rollout step")
@@ -26,27 +31,20 @@ class RlSettings(Settings):
     dual_clip: float | None = Field(
         None, gt=1, description="bound on the ratio where the advantage is negative"
     )
-    kl: float | None = Field(
-        None, ge=0, description="weight of the divergence from the start; default: the method's"
-    )
+    kl: Kl | None = None
     max_prompt_tokens: int = Field(2048, ge=1, description="longer questions are left out")
     max_new_tokens: int = Field(8192, ge=1, description="length limit of a response")
     stop: Stop = ()
     max_batches: int = Field(
         20, ge=1, description="generated batches for one step before it trains on fewer groups"
     )
-    overlong_buffer: int | None = Field(
-        None, ge=1, description="tokens before the limit where a penalty begins"
-    )
-    leave_one_out: bool = Field(False, description="compare a response with the success rate of the others")
-    mean_only: bool = Field(False, description="centre advantages without dividing by the group's deviation")
-    segment_loss: bool = Field(False, description="a mean of its own for answer and for confidence tokens")
-    keep_unanimous: bool = Field(False, description="train confidence on all-right and all-wrong groups too")
     save_every: Annotated[int, Mark.ADJUSTABLE, Field(ge=1, description="steps between checkpoints")] = 10
     eval_every: int | None = Field(
         None, ge=1, description="evaluate on held-out questions every so many steps"
     )
-    eval_questions: int = Field(100, ge=1, description="questions of each benchmark in those evaluations")
+    eval_questions: int = Field(
+        EVAL_QUESTIONS, ge=1, description="questions of each benchmark in those evaluations"
+    )
     report_to: Watchers = ()
     gradient_checkpointing: bool = Field(False, description="trade time for memory with long responses")
     lora: LoraSettings | None = None
@@ -59,8 +57,10 @@ class RlSettings(Settings):
             raise ValueError(
                 f"rl.dual_clip {self.dual_clip} must exceed 1 + rl.clip_high, or it would bound good responses too"
             )
-        if self.overlong_buffer is not None and self.overlong_buffer > self.max_new_tokens:
-            raise ValueError("rl.overlong_buffer is larger than rl.max_new_tokens")
+        if self.eval_every is None and self.eval_questions != EVAL_QUESTIONS:
+            raise InputError(
+                "rl.eval_questions means nothing without rl.eval_every; give both, or leave it out"
+            )
         rows = self.questions // self.updates * self.group_size
         if rows % min(self.micro_batch_size, rows):
             raise ValueError(
@@ -68,3 +68,15 @@ class RlSettings(Settings):
                 f" rl.micro_batch_size {self.micro_batch_size}"
             )
         return self
+
+
+class MethodSettings(RlSettings):
+    """What a method's own settings begin with; its defaults are the values that the method was tried with."""
+
+    name: str
+    steps: Steps = 160
+    kl: Kl = 0.0
+
+    def option(self, name: str) -> Any:
+        """The value of a setting that only some methods have; None where this one has no such setting."""
+        return getattr(self, name, None)

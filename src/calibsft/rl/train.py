@@ -29,13 +29,13 @@ from calibsft.responses.formats import Format
 from calibsft.rl.card import rl_card
 from calibsft.rl.dynamics import COLLAPSED_ABOVE
 from calibsft.rl.evaluations import HeldOutEvaluation
-from calibsft.rl.fitting import require_fitting, require_format
 from calibsft.rl.method import Method
+from calibsft.rl.methods import get_method
 from calibsft.rl.policy import Policy
 from calibsft.rl.questions import SuccessRates, TrainingQuestion, training_questions
 from calibsft.rl.sampling import GroupSampler, QuestionPlan
 from calibsft.rl.scoring import Scorer
-from calibsft.rl.settings import RlSettings
+from calibsft.rl.settings import MethodSettings
 from calibsft.rl.trainer import RlTrainer
 from calibsft.schema import Question
 from calibsft.training.adapters import with_adapters
@@ -54,8 +54,7 @@ def train_policy(
     model_name: str,
     questions: Sequence[Question],
     rates: SuccessRates,
-    method: Method,
-    settings: RlSettings,
+    settings: MethodSettings,
     confidence_format: Format,
     seed: int,
     folder: Path,
@@ -65,7 +64,7 @@ def train_policy(
     judge: AnswerJudge | None = None,
     engine: EngineSettings | None = None,
 ) -> dict[str, Any]:
-    """Train `model_name` with `method` and leave the checkpoint in `folder/model`.
+    """Train `model_name` with the method that `settings` name and leave the checkpoint in `folder/model`.
 
     Parameters
     ----------
@@ -86,12 +85,11 @@ def train_policy(
     dict
         Facts for the manifest: steps, updates and generated batches, counted apart; sampled tokens; graders; device.
     """
-    require_format(method, confidence_format)
-    require_fitting(method, settings)
+    method = get_method(settings.name)
+    method.require_format(confidence_format)
     engine = engine or default_engine()
     require_trainable(engine)
-    method = replace(method, divide_by_std=method.divide_by_std and not settings.mean_only)
-    settings = with_defaults(settings, method)
+    method = replace(method, divide_by_std=method.divide_by_std and not settings.option("mean_only"))
     tokenizer = load_tokenizer(model_name)
     arguments = training_arguments(settings, seed, folder, device, label)
     # The trainer moves the model to its own device, one per process.
@@ -126,23 +124,13 @@ def train_policy(
     }
 
 
-def with_defaults(settings: RlSettings, method: Method) -> RlSettings:
-    """Settings with the method's own values where the user gave none."""
-    return settings.model_copy(
-        update={
-            "steps": method.steps if settings.steps is None else settings.steps,
-            "kl": method.kl if settings.kl is None else settings.kl,
-        }
-    )
-
-
 def make_policy(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     engine: EngineSettings,
     confidence_format: Format,
     method: Method,
-    settings: RlSettings,
+    settings: MethodSettings,
     seed: int,
     verifier: Verifier,
 ) -> Policy:
@@ -154,7 +142,6 @@ def make_policy(
         confidence_format,
         method.confidence_tokens,
         verifier,
-        settings.leave_one_out,
     )
     sampling = Sampling(1.0, 1.0, settings.max_new_tokens, settings.stop)
     return Policy(sampler, scorer, sampling, settings.group_size, seed)
@@ -165,7 +152,7 @@ def make_trainer(
     policy: Policy,
     asked: Sequence[TrainingQuestion],
     method: Method,
-    settings: RlSettings,
+    settings: MethodSettings,
     seed: int,
     arguments: GRPOConfig,
 ) -> RlTrainer:
@@ -174,7 +161,7 @@ def make_trainer(
         QuestionPlan(asked, seed, arguments.process_index, arguments.world_size),
         policy.produce,
         settings.questions // arguments.world_size,
-        method.dynamic_sampling and not settings.keep_unanimous,
+        method.dynamic_sampling and not settings.option("keep_unanimous"),
         settings.max_batches,
         lambda outcome: gather_object([outcome]),
     )
@@ -194,9 +181,10 @@ def make_trainer(
     return trainer
 
 
-def training_arguments(settings: RlSettings, seed: int, folder: Path, device: str, label: str) -> GRPOConfig:
-    """TRL's configuration for settings whose defaults are filled in."""
-    assert settings.steps is not None and settings.kl is not None
+def training_arguments(
+    settings: MethodSettings, seed: int, folder: Path, device: str, label: str
+) -> GRPOConfig:
+    """TRL's configuration."""
     on_cpu = pick_device(device).type == "cpu"
     rows = settings.questions // settings.updates * settings.group_size
     micro, accumulation = micro_batches(rows, settings, int(os.environ.get("WORLD_SIZE", 1)))
@@ -251,7 +239,7 @@ def training_arguments(settings: RlSettings, seed: int, folder: Path, device: st
     return arguments
 
 
-def micro_batches(rows: int, settings: RlSettings, processes: int) -> tuple[int, int]:
+def micro_batches(rows: int, settings: MethodSettings, processes: int) -> tuple[int, int]:
     """Size and number of the micro-batches of one update on one process, or an error when they come out uneven."""
     micro = min(settings.micro_batch_size, max(rows // processes, 1))
     if settings.questions % (settings.updates * processes) or rows % (micro * processes):
@@ -262,9 +250,8 @@ def micro_batches(rows: int, settings: RlSettings, processes: int) -> tuple[int,
     return micro, rows // (micro * processes)
 
 
-def run(trainer: RlTrainer, settings: RlSettings, folder: Path, label: str) -> None:
+def run(trainer: RlTrainer, settings: MethodSettings, folder: Path, label: str) -> None:
     """Train to the end, from the newest whole checkpoint if there is one."""
-    assert settings.steps is not None
     checkpoint = latest_checkpoint(folder / CHECKPOINTS)
     done = checkpoint_step(checkpoint) // settings.updates
     if checkpoint is not None:

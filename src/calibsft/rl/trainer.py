@@ -28,7 +28,7 @@ from calibsft.rl.method import Method
 from calibsft.rl.policy import Policy
 from calibsft.rl.sampling import GroupSampler, Step
 from calibsft.rl.saved_groups import groups_from_json, groups_to_json
-from calibsft.rl.settings import RlSettings
+from calibsft.rl.settings import MethodSettings
 from calibsft.training.checkpoints import PickleFreeTrainer
 
 SAMPLING_FILE = "sampling.json"
@@ -41,7 +41,7 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
         self,
         *args: Any,
         method: Method,
-        settings: RlSettings,
+        settings: MethodSettings,
         policy: Policy,
         sampler: GroupSampler,
         **kwargs: Any,
@@ -108,7 +108,7 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
             rows,
             self.args.per_device_train_batch_size,
             counts,
-            self.settings.segment_loss,
+            bool(self.settings.option("segment_loss")),
             self._tokenizer.pad_token_id,
         )
         batch = {name: tensor.to(self.accelerator.device) for name, tensor in batch.items()}

@@ -15,11 +15,12 @@ from calibsft.settings.base import (
     Stop,
     require_plain_address,
 )
-from calibsft.settings.choice import OneOf, choice_of, one_of, section_class
+from calibsft.settings.choice import CommonTo, OneOf, choice_of, section_class
 from calibsft.settings.overrides import apply_override, merged, parse_overrides
 from calibsft.settings.validation import validated
 
 __all__ = [
+    "CommonTo",
     "DataDir",
     "Device",
     "Dtype",
@@ -32,7 +33,6 @@ __all__ = [
     "apply_override",
     "choice_of",
     "merged",
-    "one_of",
     "parse_overrides",
     "require_plain_address",
     "section_class",

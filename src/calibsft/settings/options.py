@@ -116,7 +116,8 @@ def _options(kind: type[Settings], main: str, path: tuple[str, ...], prefix: str
 def _of_choice(choice: OneOf, main: str, path: tuple[str, ...], prefix: str) -> Iterator[Option]:
     """What is chosen, and what can be said of each choice."""
     flag = f"--{choice.kind}"
-    yield Option((*path, "name"), (flag,), str, False, choice.default, False, False, choice.help, path[0])
+    must = not choice.default
+    yield Option((*path, "name"), (flag,), str, False, choice.default, must, False, choice.help, path[0])
     for section in dict.fromkeys(choice.classes.values()):
         for option in _options(section, main, path, prefix):
             takers = choice.takers(option.key[-1])

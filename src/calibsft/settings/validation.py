@@ -10,15 +10,18 @@ from pydantic.fields import FieldInfo
 
 from calibsft.errors import InputError
 from calibsft.settings.base import Settings
-from calibsft.settings.choice import OneOf, choice_of, section_class
+from calibsft.settings.choice import CommonTo, OneOf, choice_of, section_class
 from calibsft.text import shortened
 
 S = TypeVar("S", bound=Settings)
 
 
-def validated(kind: type[S], data: dict[str, Any], source: str) -> S:
-    """`data` as settings, or an error that names the key, the value and the way out."""
-    _refuse_unknown_keys(kind, data, source, "")
+def validated(kind: type[S], data: dict[str, Any], source: str, choice: OneOf | None = None) -> S:
+    """`data` as settings, or an error that names the key, the value and the way out.
+
+    `choice` is the one that `kind` was chosen by, if it was.
+    """
+    _refuse_unknown_keys(kind, data, source, "", choice)
     try:
         return kind.model_validate(data)
     except ValidationError as error:
@@ -60,21 +63,23 @@ def _key(kind: type[Settings], location: tuple[int | str, ...]) -> Iterator[str]
 
 
 def _refuse_unknown_keys(
-    kind: type[Settings], data: dict[str, Any], source: str, prefix: str, choice: OneOf | None = None
+    kind: type[Settings], data: dict[str, Any], source: str, prefix: str, choice: OneOf | CommonTo | None
 ) -> None:
     for key, value in data.items():
         if key not in kind.model_fields:
-            raise InputError(
-                f"{source}: {_unknown(kind, str(key), prefix, choice.takers(key) if choice else [])}"
-            )
+            raise InputError(f"{source}: {_unknown(kind, str(key), prefix, choice)}")
         field = kind.model_fields[key]
         if isinstance(value, dict) and (section := _section(field, value, source)):
-            _refuse_unknown_keys(section, value, source, f"{prefix}{key}.", choice_of(field))
+            _refuse_unknown_keys(section, value, source, f"{prefix}{key}.", _choice(field))
 
 
-def _unknown(kind: type[Settings], key: str, prefix: str, takers: list[str]) -> str:
-    if takers:
-        return f"{prefix}{key} means nothing here, it is for {', '.join(takers)}; leave it out"
+def _choice(field: FieldInfo) -> OneOf | CommonTo | None:
+    return next((marker for marker in field.metadata if isinstance(marker, OneOf | CommonTo)), None)
+
+
+def _unknown(kind: type[Settings], key: str, prefix: str, choice: OneOf | CommonTo | None) -> str:
+    if choice and (takers := choice.takers(key)):
+        return f"{prefix}{key} means nothing here, it is for {', '.join(takers)}; {choice.remedy}"
     near = get_close_matches(key, kind.model_fields, n=1)
     hint = f"; did you mean '{prefix}{near[0]}'?" if near else f"; known: {', '.join(kind.model_fields)}"
     return f"unknown key '{prefix}{key}'{hint}"

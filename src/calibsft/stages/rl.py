@@ -15,9 +15,7 @@ from calibsft.judge.settings import JudgeSettings
 from calibsft.questions import benchmark_inputs, evaluated_benchmark
 from calibsft.responses.formats import get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
-from calibsft.rl.fitting import require_fitting, require_format
-from calibsft.rl.methods import METHODS, get_method
-from calibsft.rl.settings import RlSettings
+from calibsft.rl.methods import MethodSection, get_method
 from calibsft.settings import Device, Mark, Seed
 from calibsft.stages.common import Engine, Model, Verdicts
 from calibsft.stages.stage import Facts, Stage
@@ -37,7 +35,7 @@ class RlStage(Stage):
     shared: ClassVar[bool] = True
 
     model: Model
-    method: Annotated[str, Field(description=f"one of {', '.join(METHODS)}")]
+    rl: MethodSection
     data: Annotated[
         Path,
         Mark.CONTENT,
@@ -47,7 +45,6 @@ class RlStage(Stage):
         ),
     ]
     verdicts: Verdicts = None
-    rl: RlSettings = RlSettings()
     engine: Engine = default_engine()
     eval: EvalSettings = EvalSettings()
     judge: JudgeSettings = JudgeSettings()
@@ -63,9 +60,7 @@ class RlStage(Stage):
         return stage
 
     def check(self) -> None:
-        method = get_method(self.method)
-        require_format(method, get_format(self.format))
-        require_fitting(method, self.rl)
+        get_method(self.rl.name).require_format(get_format(self.format))
         require_trainable(self.engine)
         for name in self.eval.benchmarks:
             evaluated_benchmark(name)
@@ -92,7 +87,6 @@ class RlStage(Stage):
             self.model,
             questions,
             rates,
-            get_method(self.method),
             self.rl,
             get_format(self.format),
             self.seed,
@@ -103,7 +97,7 @@ class RlStage(Stage):
             load_answer_judge(self.judge, folder / JUDGE_CACHE, self.device),
             self.engine,
         )
-        return {"model": self.model, **trained(self.model, self.method, self.seed), **facts}
+        return {"model": self.model, **trained(self.model, self.rl.name, self.seed), **facts}
 
     def lines(self, folder: Path) -> list[str]:
         return [f"checkpoint: {folder / 'model'}"]

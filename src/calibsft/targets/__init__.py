@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from calibsft.settings import one_of
+from calibsft.settings import OneOf
 from calibsft.targets.calibsft import CALIBSFT
 from calibsft.targets.csft import CSFT
 from calibsft.targets.lovec import LOVEC
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     TargetSection = TargetSettings
 else:
     # The settings of the target that a section names.
-    TargetSection = one_of(
+    TargetSection = OneOf(
         "target",
         {name: target.settings for name, target in TARGETS.items()},
         CALIBSFT.name,
         {name: target.description for name, target in TARGETS.items()},
-    )
+    ).section()
 
 __all__ = ["TARGETS", "Target", "TargetSection", "TargetSettings"]

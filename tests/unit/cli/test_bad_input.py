@@ -487,14 +487,14 @@ def left() -> list[str]:
 @pytest.mark.parametrize(
     "words, said",
     [
-        (["--method", "rlcrr"], "unknown RL method 'rlcrr'; did you mean 'rlcr'? (known: rlvr, rlcr, coca, dcpo, c3rl, redoubt)"),
-        (["--method", "c3rl"], "c3rl is defined for the integer format, not for 'probability'; use --format integer and"),
+        (["--method", "rlcrr"], "unknown method 'rlcrr'; did you mean 'rlcr'? (known: rlvr, rlcr, coca, dcpo, c3rl, redoubt)"),
+        (["--method", "c3rl"], "c3rl is defined for the integer format, not for 'probability'; choose the format 'integer' and"),
         (["--format", "percent"], "unknown confidence format 'percent'"),
         (["--set", "group_size=1"], "rl: rl.group_size = 1: input should be greater than or equal to 2; correct that key"),
         (["--set", "stepss=1"], "rl: unknown key 'rl.stepss'; did you mean 'rl.steps'?"),
         (["--set", "updates=4"], "rl: rl.questions 2 is not a multiple of rl.updates 4; change either"),
         (["--set", "micro_batch_size=7"], "are not a multiple of rl.micro_batch_size 7; change either"),
-        (["--set", "keep_unanimous=true"], "rl.keep_unanimous means nothing for rlcr"),
+        (["--set", "keep_unanimous=true"], "rl.keep_unanimous means nothing here, it is for coca, dcpo, redoubt; leave it out"),
         (["--set", "overlong_buffer=31"], "rl.overlong_buffer is larger than rl.max_new_tokens"),
         (["--set", "eval_every=1"], "eval_every needs benchmarks to evaluate on"),
         (["--benchmarks", "cross"], "benchmarks mean nothing without --eval-every; give both"),
@@ -633,12 +633,12 @@ def test_rl_says_when_it_was_done_before_and_refuses_other_settings_by_name(
             "o: rl.learning_rate was 2e-06 and is now 0.01; choose another folder",
         ),
         (("--set", "lora.rank=4"), "o: rl.lora"),
-        (("--method", "coca"), "o: method was 'rlcr' and is now 'coca'"),
+        (("--method", "coca"), "o: rl.name was 'rlcr' and is now 'coca'"),
         (("--format", "integer"), "o: format was 'probability' and is now 'integer'"),
         (("--seed", "1"), "o: seed was 0 and is now 1"),
         (
             ("--benchmarks", "cross", "--set", "eval_every=1"),
-            "o: eval.benchmarks was None and is now ['cross']",
+            "o: rl.eval_every was None and is now 1",
         ),
     ):
         assert refused(*command, *words).startswith(said)

@@ -97,7 +97,8 @@ def test_what_differs_for_a_method_leaves_its_other_settings_alone() -> None:
         "tiny", ["rl.lora.rank=4", "rl_methods.coca.lora.alpha=7", "rl_methods.coca.keep_unanimous=true"]
     )
     coca, rlcr = recipe.rl_of("coca"), recipe.rl_of("rlcr")
-    assert rlcr == recipe.rl and coca.keep_unanimous and coca.steps == recipe.rl.steps
+    assert coca.option("keep_unanimous") and rlcr.option("keep_unanimous") is None
+    assert coca.steps == rlcr.steps == recipe.rl.steps and rlcr.lora == recipe.rl.lora
     assert coca.lora is not None and (coca.lora.rank, coca.lora.alpha) == (4, 7)
 
 
@@ -161,9 +162,15 @@ def test_a_value_may_hold_an_equals_sign() -> None:
         ("rl_methods.rlcr.updates=5", "rl_methods.rlcr: rl.questions 32 is not a multiple of rl.updates 5"),
         ("rl_methods.rlcr=3", "rl_methods.rlcr = 3: input should be a valid dictionary"),
         # Known before anything runs, so not told hours later.
-        ("rl.keep_unanimous=true", "rl.keep_unanimous means nothing for rlcr"),
-        ("rl_methods.rlcr.keep_unanimous=true", "rl.keep_unanimous means nothing for rlcr"),
-        ("rl.overlong_buffer=33", "rl.overlong_buffer is larger than rl.max_new_tokens"),
+        (
+            "rl.keep_unanimous=true",
+            "rl.keep_unanimous means nothing here, it is for coca, dcpo, redoubt; give it to them",
+        ),
+        (
+            "rl_methods.rlcr.keep_unanimous=true",
+            "rl_methods.rlcr: keep_unanimous means nothing here, it is for coca",
+        ),
+        ("rl_methods.rlcr.overlong_buffer=33", "rl.overlong_buffer is larger than rl.max_new_tokens"),
     ],
 )
 def test_a_wrong_key_or_value_is_named_with_the_way_out(override: str, message: str) -> None:

@@ -14,11 +14,11 @@ from calibsft.errors import InputError
 from calibsft.pipeline import load_checked
 from calibsft.recipe import load_recipe
 from calibsft.rl.batches import TokenCounts, rows_of, tensors
-from calibsft.rl.fitting import ignored_settings, require_fitting
 from calibsft.rl.method import Group, Method
-from calibsft.rl.methods import METHODS
+from calibsft.rl.methods import METHODS, method_settings
+from calibsft.rl.options import AnswerIsRewarded, DividesByDeviation, LooksAtGroup, RewardsConfidence
 from calibsft.rl.scoring import Response, ScoredGroup
-from calibsft.rl.settings import RlSettings
+from calibsft.rl.settings import MethodSettings, RlSettings
 from calibsft.rl.trainer import RlTrainer
 from calibsft.settings import validated
 from calibsft.sft.loss import Counts, token_weights
@@ -60,59 +60,77 @@ OPTIONS = {
 }
 
 
-def learnt(method: Method, settings: RlSettings) -> list[float]:
+def learnt(method: Method, settings: MethodSettings) -> list[float]:
     """The weight of every token of a group whose responses differ in all that an option looks at."""
     digits = Group(
-        np.array([True, False, False]), np.array([2, 5, 8]) / 9, np.array([True, True, True]), 0.5, settings.leave_one_out
+        np.array([True, False, False]), np.array([2, 5, 8]) / 9, np.array([True, True, True]), 0.5
     )  # fmt: skip
     marks = [np.arange(n) >= (n if method.is_scalar else n - 2) for n in (4, 8, 10)]
     responses = [Response((5,) * len(m), np.zeros(len(m), np.float32), m, "ok", None) for m in marks]
-    method = replace(method, divide_by_std=method.divide_by_std and not settings.mean_only)
+    method = replace(method, divide_by_std=method.divide_by_std and not settings.option("mean_only"))
     rows = rows_of(ScoredGroup("q", (1,), tuple(responses), digits), method, settings)
     counts = TokenCounts(22, sum(int(mark.sum()) for mark in marks))
-    found = tensors(rows, 3, counts, settings.segment_loss, 0)["advantages"].flatten().tolist()
-    return [*found, float(method.dynamic_sampling and not settings.keep_unanimous)]
+    found = (
+        tensors(rows, 3, counts, bool(settings.option("segment_loss")), 0)["advantages"].flatten().tolist()
+    )
+    return [*found, float(method.dynamic_sampling and not settings.option("keep_unanimous"))]
+
+
+class Everything(AnswerIsRewarded, DividesByDeviation, LooksAtGroup, RewardsConfidence):
+    """All options at once, whether the method has them or not."""
 
 
 @pytest.mark.parametrize("option", [option for option in OPTIONS if option != "keep_unanimous"])
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_an_option_is_refused_by_name_exactly_where_it_changes_nothing(method: Method, option: str) -> None:
-    plain = RlSettings(max_new_tokens=10)
+def test_a_method_has_an_option_exactly_where_it_changes_something(method: Method, option: str) -> None:
+    plain = Everything(name=method.name, max_new_tokens=10)
     changed = plain.model_copy(update={option: OPTIONS[option]})
-    require_fitting(method, plain)
-    if learnt(method, changed) == learnt(method, plain):
-        with pytest.raises(
-            InputError, match=f"rl.{option} means nothing for {method.name}, which .*leave it out"
-        ):
-            require_fitting(method, changed)
+    matters = learnt(method, changed) != learnt(method, plain)
+    assert matters == (option in method.settings.model_fields)
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("method", METHODS)
+def test_an_option_that_a_method_has_not_is_refused_with_those_that_have(method: str, option: str) -> None:
+    given = {"max_new_tokens": 10, option: OPTIONS[option]}
+    takers = [name for name in METHODS if option in METHODS[name].settings.model_fields]
+    if method in takers:
+        assert method_settings(method, given, "rl").option(option) == OPTIONS[option]
     else:
-        require_fitting(method, changed)
+        with pytest.raises(
+            InputError, match=f"{option} means nothing here, it is for {', '.join(takers)}; leave"
+        ):
+            method_settings(method, given, "rl")
 
 
-def test_the_options_that_each_method_refuses() -> None:
-    scalar = {"keep_unanimous", "segment_loss", "leave_one_out"}
-    assert {name: set(ignored_settings(method)) for name, method in METHODS.items()} == {
-        "rlvr": scalar,
-        "rlcr": scalar,
-        "c3rl": scalar,
-        "coca": set(),
-        "dcpo": set(),
-        "redoubt": {"leave_one_out", "mean_only", "overlong_buffer"},
-    }
+def test_unanimous_groups_are_kept_by_methods_that_leave_them_out_and_reward_confidence() -> None:
+    for name, method in METHODS.items():
+        useful = method.dynamic_sampling and not method.is_scalar
+        assert useful == ("keep_unanimous" in method.settings.model_fields), name
 
 
 def test_the_number_of_questions_of_no_evaluation_is_refused() -> None:
     with pytest.raises(InputError, match=r"rl\.eval_questions means nothing without rl\.eval_every"):
-        require_fitting(METHODS["coca"], RlSettings(eval_questions=7))
-    require_fitting(METHODS["coca"], RlSettings(eval_questions=7, eval_every=2))
+        method_settings("coca", {"eval_questions": 7}, "rl")
+    assert method_settings("coca", {"eval_questions": 7, "eval_every": 2}, "rl").eval_questions == 7
 
 
-def test_a_recipe_is_refused_for_the_one_method_that_an_option_means_nothing_to() -> None:
+def test_a_recipe_gives_an_option_to_the_methods_that_have_it() -> None:
     with pytest.raises(
-        InputError, match=r"rl\.leave_one_out means nothing for rlcr.* coca, dcpo \(in a recipe"
+        InputError, match=r"rl\.leave_one_out .* coca, dcpo; give it to them under rl_methods"
     ):
         load_checked("tiny", ["rl.leave_one_out=true", "pipelines=[[coca], [rlcr]]"])
     load_checked("tiny", ["rl_methods.coca.leave_one_out=true", "pipelines=[[coca], [rlcr]]"])
+
+
+def test_defaults_are_the_methods_own_unless_given() -> None:
+    defaults = {name: method.settings() for name, method in METHODS.items()}
+    assert {name: settings.steps for name, settings in defaults.items() if settings.steps != 160} == {
+        "redoubt": 80
+    }
+    assert {name: settings.kl for name, settings in defaults.items() if settings.kl} == {"rlvr": 1e-3}
+    recipe = load_recipe("tiny", ["rl.steps=null", "rl_methods.rlvr={kl: 0.0}"])
+    assert recipe.rl_of("redoubt").steps == 80 and recipe.rl_of("rlvr").kl == 0.0
 
 
 def test_a_mix_of_nothing_is_refused() -> None:

@@ -33,10 +33,10 @@ def malformed(correct: bool = False, confidence: float | None = None) -> Row:
     return correct, confidence, False
 
 
-def group(rows: list[Row], success_rate: float | None = None, leave_one_out: bool = False) -> Group:
+def group(rows: list[Row], success_rate: float | None = None) -> Group:
     correct, confidence, well_formed = zip(*rows, strict=True)
     stated = np.array([nan if c is None else c for c in confidence])
-    return Group(np.array(correct), stated, np.array(well_formed), success_rate, leave_one_out)
+    return Group(np.array(correct), stated, np.array(well_formed), success_rate)
 
 
 def advantages(
@@ -74,7 +74,7 @@ REWARDS = {
 @pytest.mark.parametrize("name", REWARDS)
 def test_rewards_are_those_of_the_table(name: str) -> None:
     answer, confidence = REWARDS[name]
-    found = METHODS[name].rewards(group(FIVE))
+    found = METHODS[name].rewards(group(FIVE), METHODS[name].settings())
     assert (found.answer_G is None) == (answer is None)
     if answer is not None:
         assert found.answer_G is not None
@@ -93,7 +93,7 @@ def test_rewards_are_those_of_the_table(name: str) -> None:
     ],
 )
 def test_leaving_a_response_out_of_its_own_success_rate(name: str, confidence: list[str]) -> None:
-    found = METHODS[name].rewards(group(FIVE, leave_one_out=True))
+    found = METHODS[name].rewards(group(FIVE), METHODS[name].settings(leave_one_out=True))
     assert found.answer_G is not None and found.confidence_G is not None
     assert found.answer_G.tolist() == CORRECTNESS
     assert found.confidence_G.tolist() == close(decimals(*confidence))
@@ -117,7 +117,7 @@ def test_c3rl_rewards_are_those_of_the_papers_table(
 ) -> None:
     rows = [right(known / 9), right(unknown / 9), wrong(unknown / 9), wrong(known / 9)]
     rows += [malformed(), malformed(True, 1.0), malformed(False, 0.0)]
-    found = METHODS["c3rl"].rewards(group(rows, success_rate))
+    found = METHODS["c3rl"].rewards(group(rows, success_rate), METHODS["c3rl"].settings())
     assert found.answer_G is not None and found.answer_G is found.confidence_G
     assert found.answer_G.tolist() == close(decimals(*table, "-1", "-1", "-1"))
 
@@ -143,7 +143,7 @@ def test_c3rl_rewards_are_those_of_the_papers_table(
 def test_redoubt_scores_the_probability_of_what_came_about_and_no_less_than_a_thousandth(
     row: Row, reward: float
 ) -> None:
-    found = METHODS["redoubt"].rewards(group([row]))
+    found = METHODS["redoubt"].rewards(group([row]), METHODS["redoubt"].settings())
     assert found.confidence_G is not None
     assert found.confidence_G.tolist() == close([reward])
 
@@ -271,7 +271,7 @@ def test_a_group_with_equal_rewards_has_advantages_of_exactly_zero(
 def test_rewards_that_differ_by_rounding_alone_are_equal(low: float, high: float) -> None:
     """CoCA with p̂ = 1/2: both are as far from it, but not in binary."""
     rows = [right(low), wrong(high)]
-    rewards = METHODS["coca"].rewards(group(rows)).confidence_G
+    rewards = METHODS["coca"].rewards(group(rows), METHODS["coca"].settings()).confidence_G
     assert rewards is not None and 0 < abs(rewards[0] - rewards[1]) < 1e-15
     assert advantages("coca", rows)["confidence"] == [0.0, 0.0]
 
@@ -314,7 +314,8 @@ def test_methods_place_sample_and_scale_as_the_paper_says(
         dynamic,
     )
     assert (method.formats, method.needs_success_rate) == (formats, needs_rate)
-    assert (method.steps, method.kl, method.is_scalar) == (steps, kl, scalar)
+    settings = method.settings()
+    assert (settings.name, settings.steps, settings.kl, method.is_scalar) == (name, steps, kl, scalar)
 
 
 @pytest.mark.parametrize(

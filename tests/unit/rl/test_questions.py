@@ -199,17 +199,17 @@ def test_c3rl_names_a_question_without_a_success_rate() -> None:
 def test_a_question_that_fills_the_context_is_left_out_before_training(
     random_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from calibsft.rl.settings import RlSettings
     from calibsft.rl.train import train_policy
 
     long = Question("long", "1" * 80, "1", "exact", "d")  # the model sees 64 tokens
-    settings = RlSettings(steps=1, questions=1, group_size=2, updates=1, max_batches=1, max_new_tokens=30)
+    settings = METHODS["dcpo"].settings(
+        steps=1, questions=1, group_size=2, updates=1, max_batches=1, max_new_tokens=30
+    )
     with pytest.raises(InputError, match="no question is left"):
         train_policy(
             str(random_checkpoint),
             [long],
             {},
-            METHODS["dcpo"],
             settings,
             FORMATS["probability"],
             0,

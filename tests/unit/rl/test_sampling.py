@@ -23,7 +23,6 @@ from calibsft.rl.questions import TrainingQuestion
 from calibsft.rl.sampling import GroupSampler, QuestionPlan, Visit
 from calibsft.rl.saved_groups import groups_from_json, groups_to_json
 from calibsft.rl.scoring import Response, ScoredGroup
-from calibsft.rl.settings import RlSettings
 
 MIXED, RIGHT, WRONG = (True, False), (True, True), (False, False)
 
@@ -75,7 +74,7 @@ def test_a_group_is_judged_by_correctness_and_never_by_its_reward() -> None:
     step = sampler(world.produce, size=2).next_step()
     assert names(step.generated) == ["g0", "g1", "g2", "g3"] and names(step.kept) == ["g0", "g3"]
     for dropped in step.generated[1:3]:
-        rewards = rewards_of(dropped, METHODS["rlcr"], RlSettings()).answer_G
+        rewards = rewards_of(dropped, METHODS["rlcr"], METHODS["rlcr"].settings()).answer_G
         assert rewards is not None and np.ptp(rewards) > 0.1
 
 
@@ -242,10 +241,10 @@ def test_surplus_comes_back_from_a_checkpoint_to_the_last_bit() -> None:
         )
         for n, reason, entropy in ((5, "ok", 1 / 3), (3, "truncated", None))
     )
-    for success_rate, leave_one_out in ((None, False), (1 / 3, True)):
+    for success_rate in (None, 1 / 3):
         scored = ScoredGroup(
             "57*77", (4, 5, 6), responses,
-            Group(np.array(MIXED), np.array([1 / 9, np.nan]), np.array([True, False]), success_rate, leave_one_out),
+            Group(np.array(MIXED), np.array([1 / 9, np.nan]), np.array([True, False]), success_rate),
         )  # fmt: skip
         text = json.dumps(groups_to_json([scored]), allow_nan=False)
         (found,) = groups_from_json(json.loads(text))
@@ -255,7 +254,7 @@ def test_surplus_comes_back_from_a_checkpoint_to_the_last_bit() -> None:
             assert new.logprobs_T.dtype == np.float32 and (new.logprobs_T == old.logprobs_T).all()
             assert new.confidence_T.dtype == bool and (new.confidence_T == old.confidence_T).all()
         new, old = found.group, scored.group
-        assert (new.success_rate, new.leave_one_out) == (old.success_rate, old.leave_one_out)
+        assert new.success_rate == old.success_rate
         assert np.array_equal(new.confidence_G, old.confidence_G, equal_nan=True)
         for name in ("correct_G", "well_formed_G"):
             assert getattr(new, name).dtype == bool and (getattr(new, name) == getattr(old, name)).all()

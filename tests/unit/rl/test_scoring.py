@@ -22,7 +22,6 @@ from calibsft.rl.method import Group, TokenSet
 from calibsft.rl.methods import METHODS
 from calibsft.rl.questions import TrainingQuestion
 from calibsft.rl.scoring import Response, ScoredGroup, Scorer
-from calibsft.rl.settings import RlSettings
 from calibsft.rl.token_sets import confidence_tokens
 from calibsft.verify import VerifierPool
 from calibsft.verify.grader import GradeItem
@@ -115,9 +114,9 @@ def completion(text: str, finished: bool = True, build: Build = playground) -> C
     return Completion(ids, finished, -numbers, numbers)
 
 
-def scorer(verifier: Verifier, build: Build = playground, leave_one_out: bool = False) -> Scorer:
+def scorer(verifier: Verifier, build: Build = playground) -> Scorer:
     end = (build().eos_token_id,)
-    return Scorer(build(), end, FORMATS["probability"], TokenSet.POST_ANSWER, verifier, leave_one_out)
+    return Scorer(build(), end, FORMATS["probability"], TokenSet.POST_ANSWER, verifier)
 
 
 def question(
@@ -236,11 +235,11 @@ def test_only_a_judge_is_told_the_question() -> None:
     assert grade_item("judge", ("1",), None, question="1*1") == GradeItem("judge", ("1",), "", question="1*1")
 
 
-def test_leave_one_out_reaches_the_group(verifier: Verifier) -> None:
+def test_the_success_rate_of_a_group_with_and_without_the_response_itself(verifier: Verifier) -> None:
     rows = [[completion(answer("399")), completion(answer("7")), completion(answer("7"))]]
+    (found,) = scorer(verifier).score([question()], rows)
     for leave_one_out, expected in ((False, [1 / 3] * 3), (True, [0, 1 / 2, 1 / 2])):
-        (found,) = scorer(verifier, leave_one_out=leave_one_out).score([question()], rows)
-        assert found.group.group_success_G.tolist() == expected
+        assert found.group.group_success_G(leave_one_out).tolist() == expected
 
 
 def response(length: int, marked: int = 2, reason: str = "ok", entropy: float | None = None) -> Response:
@@ -269,8 +268,10 @@ def test_the_penalty_for_length_is_one_on_the_answer(
     method: str, answer_penalty: bool, confidence_penalty: bool
 ) -> None:
     scored = by_hand([True, False, True], [0.9, 0.6, 0.3], [4, 8, 10])
-    settings = RlSettings(max_new_tokens=10, overlong_buffer=4)
-    plain, found = METHODS[method].rewards(scored.group), rewards_of(scored, METHODS[method], settings)
+    chosen = METHODS[method]
+    buffer = {"overlong_buffer": 4} if "overlong_buffer" in chosen.settings.model_fields else {}
+    settings = chosen.settings(max_new_tokens=10, **buffer)
+    plain, found = chosen.rewards(scored.group, settings), rewards_of(scored, chosen, settings)
     for part, punished in (("answer_G", answer_penalty), ("confidence_G", confidence_penalty)):
         before, after = getattr(plain, part), getattr(found, part)
         if before is None:
@@ -281,15 +282,15 @@ def test_the_penalty_for_length_is_one_on_the_answer(
 
 def test_without_a_buffer_length_costs_nothing() -> None:
     scored = by_hand([True, False], [0.9, 0.6], [4, 8192])
-    rewards = rewards_of(scored, METHODS["rlvr"], RlSettings())
+    rewards = rewards_of(scored, METHODS["rlvr"], METHODS["rlvr"].settings())
     assert rewards.answer_G is not None and rewards.answer_G.tolist() == [2, 1]
 
 
 def test_every_token_has_the_advantage_of_its_segment_whatever_the_lengths() -> None:
     scored = by_hand([True, False, True], [0.9, 0.6, 0.3], [4, 9, 3])
     for method in (METHODS["coca"], METHODS["redoubt"], METHODS["rlcr"]):
-        segments = advantages_of(scored.group, method, method.rewards(scored.group))
-        rows = rows_of(scored, method, RlSettings())
+        segments = advantages_of(scored.group, method, method.rewards(scored.group, method.settings()))
+        rows = rows_of(scored, method, method.settings())
         for i, (row, length) in enumerate(zip(rows, [4, 9, 3], strict=True)):
             answer_T, confidence_T = [segments.answer_G[i]] * (length - 2), [segments.confidence_G[i]] * 2
             assert row.advantages_T.tolist() == answer_T + confidence_T
@@ -302,7 +303,7 @@ def test_a_unanimous_group_teaches_confidence_and_nothing_of_the_answer(
     method: str, correct: bool, last_formed: bool
 ) -> None:
     scored = by_hand([correct] * 3, [0.9, 0.6, 0.3], [5, 5, 5], well_formed=[True, True, last_formed])
-    for row in rows_of(scored, METHODS[method], RlSettings(keep_unanimous=True)):
+    for row in rows_of(scored, METHODS[method], METHODS[method].settings(keep_unanimous=True)):
         assert (row.advantages_T[:3] == 0).all(), "a malformed response is no reason to change answers"
         assert (row.advantages_T[3:] != 0).all()
 
@@ -310,7 +311,9 @@ def test_a_unanimous_group_teaches_confidence_and_nothing_of_the_answer(
 def test_a_method_without_dynamic_sampling_learns_answers_from_unanimous_groups() -> None:
     group = Group(np.array([False, False]), np.array([1 / 9, 8 / 9]), np.array([True, True]), 1.0)
     scored = ScoredGroup("q", (1,), (response(3), response(4)), group)
-    assert all((row.advantages_T != 0).all() for row in rows_of(scored, METHODS["c3rl"], RlSettings()))
+    assert all(
+        (row.advantages_T != 0).all() for row in rows_of(scored, METHODS["c3rl"], METHODS["c3rl"].settings())
+    )
 
 
 def test_the_figures_of_a_step_are_those_worked_by_hand() -> None:
@@ -324,7 +327,7 @@ def test_the_figures_of_a_step_are_those_worked_by_hand() -> None:
         (response(2, entropy=1.0), response(5, reason="missing_answer"), response(5, reason="truncated")),
         Group(np.array([False, False, False]), np.array([0.1, 0.9, np.nan]), np.array([True, False, False])),
     )  # fmt: skip
-    method, settings = METHODS["coca"], RlSettings()
+    method, settings = METHODS["coca"], METHODS["coca"].settings()
     found = step_metrics([seen(group, method, settings) for group in (first, second)])
     # correct 1 0 1 | 0 0 0, stated .9 .9 - | .1 .9 -, where - counts as 0
     assert found == pytest.approx(
@@ -358,7 +361,7 @@ def test_the_figures_of_a_step_are_those_worked_by_hand() -> None:
 
 def test_figures_that_mean_nothing_are_left_out() -> None:
     group = by_hand([True, True], [0.9, 0.5], [3, 3])
-    found = step_metrics([seen(group, METHODS["redoubt"], RlSettings())])
+    found = step_metrics([seen(group, METHODS["redoubt"], METHODS["redoubt"].settings())])
     assert "auroc" not in found and "reward_answer" not in found and "confidence_entropy" not in found
     assert found["reward_confidence"] == pytest.approx((log(0.9) + log(0.5)) / 2)
     assert found["malformed"] == 0

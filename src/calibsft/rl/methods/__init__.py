@@ -1,4 +1,6 @@
-"""The RL methods, one file each. To add one: a file with a `Method`, a line here, a row in the tests' tables."""
+"""The RL methods, one file each, and the section of settings that each brings."""
+
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from calibsft.errors import unknown_name
 from calibsft.rl.method import Method
@@ -8,10 +10,29 @@ from calibsft.rl.methods.dcpo import DCPO
 from calibsft.rl.methods.redoubt import REDOUBT
 from calibsft.rl.methods.rlcr import RLCR
 from calibsft.rl.methods.rlvr import RLVR
+from calibsft.rl.settings import MethodSettings
+from calibsft.settings import OneOf, validated
 
-METHODS = {method.name: method for method in (RLVR, RLCR, COCA, DCPO, C3RL, REDOUBT)}
+METHODS: dict[str, Method] = {
+    "rlvr": RLVR,
+    "rlcr": RLCR,
+    "coca": COCA,
+    "dcpo": DCPO,
+    "c3rl": C3RL,
+    "redoubt": REDOUBT,
+}
+CHOICE = OneOf("method", {name: method.settings for name, method in METHODS.items()})
+if TYPE_CHECKING:
+    MethodSection: TypeAlias = MethodSettings
+else:
+    MethodSection = CHOICE.section()
 
 
 def get_method(name: str) -> Method:
     """The method called `name`; an unknown name is refused with the nearest right one."""
     return METHODS[name] if name in METHODS else unknown_name("RL method", name, list(METHODS))
+
+
+def method_settings(name: str, given: dict[str, Any], source: str) -> MethodSettings:
+    """The settings of the method called `name`; what means nothing for it is refused by name."""
+    return validated(get_method(name).settings, {**given, "name": name}, source, CHOICE)

@@ -5,9 +5,12 @@ solved. Sees only which half of the scale a digit lies in, so it teaches no fine
 questions, without dynamic sampling.
 """
 
+from typing import Literal
+
 import numpy as np
 
 from calibsft.rl.method import Group, Method, SegmentRewards
+from calibsft.rl.options import AnswerIsRewarded, DividesByDeviation
 
 CHANGE_WEIGHT = 0.5
 KNOWING_WEIGHT = 0.1
@@ -15,7 +18,11 @@ MALFORMED = -1.0
 KNOWN_FROM = 5  # the lowest digit that claims to know
 
 
-def rewards(group: Group) -> SegmentRewards:
+class C3rlSettings(AnswerIsRewarded, DividesByDeviation):
+    name: Literal["c3rl"] = "c3rl"
+
+
+def rewards(group: Group, settings: C3rlSettings) -> SegmentRewards:
     correct_G = group.counted_G
     known_G = np.rint(9 * group.confidence_G) >= KNOWN_FROM
     reward_G = 0.9 * correct_G + 0.1 + np.where(known_G == correct_G, KNOWING_WEIGHT, -KNOWING_WEIGHT)
@@ -28,6 +35,7 @@ C3RL = Method(
     "c3rl",
     "C3RL",
     rewards,
+    C3rlSettings,
     malformed="-1",
     dynamic_sampling=False,
     formats=("integer",),

@@ -4,15 +4,29 @@ The confidence target is the same for all responses of a group, so this method c
 its right answers from its wrong ones on one question.
 """
 
+from typing import Literal
+
 from calibsft.rl.method import Group, Method, SegmentRewards, TokenSet
+from calibsft.rl.options import AnswerIsRewarded, DividesByDeviation, LooksAtGroup, RewardsConfidence
 
 
-def rewards(group: Group) -> SegmentRewards:
-    brier_G = group.brier_G(group.group_success_G)
+class CocaSettings(AnswerIsRewarded, DividesByDeviation, LooksAtGroup, RewardsConfidence):
+    name: Literal["coca"] = "coca"
+
+
+def rewards(group: Group, settings: CocaSettings) -> SegmentRewards:
+    brier_G = group.brier_G(group.group_success_G(settings.leave_one_out))
     return SegmentRewards(
         answer_G=group.well_formed_G + group.counted_G.astype(float),
         confidence_G=group.well_formed_G * (1 - brier_G),
     )
 
 
-COCA = Method("coca", "CoCA", rewards, malformed="0 for both", confidence_tokens=TokenSet.CONFIDENCE_TAG)
+COCA = Method(
+    "coca",
+    "CoCA",
+    rewards,
+    CocaSettings,
+    malformed="0 for both",
+    confidence_tokens=TokenSet.CONFIDENCE_TAG,
+)

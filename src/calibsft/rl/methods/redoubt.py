@@ -4,14 +4,23 @@ Reasoning and answer receive no advantage, so what the model answers is left as 
 RLVR has trained. Advantages are centred, not divided by the standard deviation.
 """
 
+from typing import Literal
+
 import numpy as np
 
 from calibsft.rl.method import Group, Method, SegmentRewards, TokenSet
+from calibsft.rl.options import RewardsConfidence
+from calibsft.rl.settings import Steps
 
 FLOOR = 0.001
 
 
-def rewards(group: Group) -> SegmentRewards:
+class RedoubtSettings(RewardsConfidence):
+    name: Literal["redoubt"] = "redoubt"
+    steps: Steps = 80
+
+
+def rewards(group: Group, settings: RedoubtSettings) -> SegmentRewards:
     probability_G = np.where(group.correct_G, group.confidence_G, 1 - group.confidence_G)
     # A malformed response may have no confidence at all; it is scored as the worst one.
     probability_G = np.where(group.well_formed_G, probability_G, FLOOR)
@@ -22,8 +31,8 @@ REDOUBT = Method(
     "redoubt",
     "ReDoubt",
     rewards,
+    RedoubtSettings,
     malformed="ln 0.001",
     confidence_tokens=TokenSet.POST_ANSWER,
     divide_by_std=False,
-    steps=80,
 )

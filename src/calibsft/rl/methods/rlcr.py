@@ -4,13 +4,20 @@ r = 1 + z + 1 − (c − z)². Proper: stating the true probability of being rig
 reasoning and confidence tokens, so a lucky guess with a fitting confidence reinforces the guess as well.
 """
 
+from typing import Literal
+
 from calibsft.rl.method import Group, Method, SegmentRewards
+from calibsft.rl.options import AnswerIsRewarded, DividesByDeviation
 
 
-def rewards(group: Group) -> SegmentRewards:
+class RlcrSettings(AnswerIsRewarded, DividesByDeviation):
+    name: Literal["rlcr"] = "rlcr"
+
+
+def rewards(group: Group, settings: RlcrSettings) -> SegmentRewards:
     correct_G = group.counted_G
     reward_G = 1 + correct_G + 1 - group.brier_G(correct_G)
     return SegmentRewards.everywhere(group.well_formed_G * reward_G)
 
 
-RLCR = Method("rlcr", "RLCR", rewards, malformed="0")
+RLCR = Method("rlcr", "RLCR", rewards, RlcrSettings, malformed="0")

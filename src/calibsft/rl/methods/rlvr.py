@@ -3,11 +3,20 @@
 The baseline of the paper, and the start of ReDoubt. The only method with a penalty for leaving its start.
 """
 
+from typing import Literal
+
 from calibsft.rl.method import Group, Method, SegmentRewards
+from calibsft.rl.options import AnswerIsRewarded, DividesByDeviation
+from calibsft.rl.settings import Kl
 
 
-def rewards(group: Group) -> SegmentRewards:
+class RlvrSettings(AnswerIsRewarded, DividesByDeviation):
+    name: Literal["rlvr"] = "rlvr"
+    kl: Kl = 1e-3
+
+
+def rewards(group: Group, settings: RlvrSettings) -> SegmentRewards:
     return SegmentRewards.everywhere(group.well_formed_G + group.counted_G.astype(float))
 
 
-RLVR = Method("rlvr", "RLVR", rewards, malformed="0", kl=1e-3)
+RLVR = Method("rlvr", "RLVR", rewards, RlvrSettings, malformed="0")
