@@ -1,11 +1,7 @@
 """Engines as a room: what is listed, what settings offer, and that nobody else knows an engine by name."""
 
 import ast
-import os
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -22,7 +18,6 @@ from command import Command
 
 SOURCE = Path(calibsft.__file__).parent
 ROOM = SOURCE / "engines"
-DOCS = Path(__file__).parents[3] / "docs"
 
 
 def is_own(path: Path, name: str) -> bool:
@@ -155,35 +150,3 @@ def test_rl_refuses_an_engine_that_cannot_follow_a_training(tmp_path: Path) -> N
             "no such model", [], {}, get_method("rlcr"), RlSettings(), get_format("probability"), 0, tmp_path,
             engine=engine,
         )  # fmt: skip
-
-
-RECIPE = """
-model: {model}
-device: cpu
-engine: {{name: constant, text: "<think>1</think><answer>0</answer><confidence>0.50</confidence>"}}
-eval: {{benchmarks: [multiply-1], limit: 3, samples: 2, max_new_tokens: 30}}
-pipelines: [[]]
-"""
-
-
-def test_the_engine_of_the_docs_samples_after_one_file_and_its_line(
-    tmp_path: Path, random_checkpoint: Path
-) -> None:
-    """The example of extending.md, added to a copy of the package as the page says, and a real command."""
-    page = (DOCS / "extending.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r'^```python\n("""The engine `constant`.*?)^```', page, re.MULTILINE | re.DOTALL)
-    assert len(example.splitlines()) <= 60
-    room = shutil.copytree(SOURCE, tmp_path / "src" / "calibsft") / "engines"
-    (room / "constant.py").write_text(example, encoding="utf-8")
-    listed = (room / "__init__.py").read_text(encoding="utf-8")
-    listed = listed.replace("\n__all__", "\nfrom calibsft.engines.constant import CONSTANT\n\n__all__")
-    listed = listed.replace('    "scripted":', '    "constant": CONSTANT,\n    "scripted":')
-    (room / "__init__.py").write_text(listed, encoding="utf-8")
-    (tmp_path / "mine.yaml").write_text(RECIPE.format(model=random_checkpoint), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", "calibsft", "run", "mine.yaml", "--out", "run"],
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(tmp_path / "src")}, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    rows = pl.read_parquet(tmp_path / "run" / "eval-base" / "rows.parquet")
-    assert rows["confidence"].to_list() == [0.5] * 6 and not rows["correct"].any()
