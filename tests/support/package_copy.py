@@ -4,11 +4,13 @@ Nothing else of the copy is changed, so whatever its commands then know of the t
 """
 
 import ast
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +75,19 @@ class PackageCopy:
         )
         assert done.returncode == status, done.stderr
         return done.stderr if status else done.stdout
+
+    def read(self, name: str) -> str:
+        return (self.root / name).read_text(encoding="utf-8")
+
+    def write(self, name: str, rows: Sequence[Mapping[str, object]]) -> None:
+        """A JSONL file in the folder of the commands."""
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (self.root / name).write_text(text, encoding="utf-8")
+
+
+def playground_response(answer: str, confidence: str) -> str:
+    """A response without the spaces that the playground's tokenizer lacks."""
+    return f"<think></think><answer>{answer}</answer><confidence>{confidence}</confidence>"
 
 
 def copy_with(root: Path, newcomer: Newcomer) -> PackageCopy:

@@ -1,88 +1,16 @@
-"""Engines as a room: what is listed, what settings offer, and that nobody else knows an engine by name."""
+"""Engines as a room: what is listed, and what settings offer."""
 
-import ast
 import re
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-import calibsft
 from calibsft.engines import ENGINES, default_engine, require_trainable
 from calibsft.errors import InputError
 from calibsft.pipeline import load_checked
 from calibsft.recipe import load_recipe
 from command import Command
-
-SOURCE = Path(calibsft.__file__).parent
-ROOM = SOURCE / "engines"
-
-
-def is_own(path: Path, name: str) -> bool:
-    """Whether a file belongs to the engine, or is that of the dict."""
-    return path in (ROOM / "__init__.py", ROOM / f"{name}.py") or ROOM / name in path.parents
-
-
-@cache
-def class_names(name: str) -> set[str]:
-    """The classes of an engine and of its settings."""
-    files = [path for path in ROOM.rglob("*.py") if is_own(path, name)]
-    nodes = (node for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    found = {node.name for node in nodes if isinstance(node, ast.ClassDef)}
-    return {ENGINES[name].settings.__name__} | {one for one in found if one.endswith("Engine")}
-
-
-def mentions(tree: ast.AST) -> Iterator[str]:
-    """Every identifier and text of a program, and every module of ours that it imports."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
-        elif isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
-        elif isinstance(node, ast.ImportFrom) and str(node.module).startswith("calibsft"):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.startswith("calibsft"))
-
-
-def knows(found: str, name: str) -> bool:
-    """Whether a text, an identifier or a module stands for the engine."""
-    if found == name or found.rpartition(".")[2] in class_names(name):
-        return True
-    return re.match(rf"calibsft\.engines\.{name}\b", found) is not None
-
-
-@pytest.mark.parametrize("name", ENGINES)
-def test_nobody_else_knows_an_engine_by_name_or_class(name: str) -> None:
-    assert len(class_names(name)) == 2
-    knowing = {
-        f"{path.relative_to(SOURCE)}: {found}"
-        for path in SOURCE.rglob("*.py")
-        if not is_own(path, name)
-        for found in mentions(ast.parse(path.read_text(encoding="utf-8")))
-        if knows(found, name)
-    }
-    assert not knowing
-
-
-@pytest.mark.parametrize(
-    "program",
-    [
-        "from calibsft.engines.scripted import anything",
-        "from calibsft.engines import scripted",
-        "import calibsft.engines.scripted as other",
-        "from calibsft.engines import ScriptedEngine as other",
-        "engine = ScriptedEngine",
-        "engines.ScriptedEngine()",
-        "settings.name == 'scripted'",
-    ],
-)
-def test_the_check_sees_every_way_to_know_one(program: str) -> None:
-    assert any(knows(found, "scripted") for found in mentions(ast.parse(program)))
 
 
 @pytest.mark.parametrize("name", ENGINES)
