@@ -18,15 +18,28 @@ from calibsft.benchmarks.triviaqa import TRIVIAQA
 from calibsft.benchmarks.webquestions import WEBQUESTIONS
 from calibsft.errors import unknown_name
 
-IN_DISTRIBUTION = (DEEPSCALER_EVAL, MATH_500, MINERVA_MATH, OLYMPIADBENCH, GSM8K, *AIME)
-OUT_OF_DISTRIBUTION = (
-    HOTPOTQA, MUSIQUE, TRIVIAQA, NQ_OPEN, POPQA, WEBQUESTIONS, DROP, LIVEBENCH_REASONING,
-)  # fmt: skip
 PLAYGROUND = (*MULTIPLY, CROSS, MULTIPLY_ADD, TRAINING)
 
 BENCHMARKS: dict[str, Benchmark] = {
     benchmark.name: benchmark
-    for benchmark in (*IN_DISTRIBUTION, *OUT_OF_DISTRIBUTION, DEEPSCALER, *PLAYGROUND)
+    for benchmark in (
+        DEEPSCALER_EVAL,
+        MATH_500,
+        MINERVA_MATH,
+        OLYMPIADBENCH,
+        GSM8K,
+        *AIME,
+        HOTPOTQA,
+        MUSIQUE,
+        TRIVIAQA,
+        NQ_OPEN,
+        POPQA,
+        WEBQUESTIONS,
+        DROP,
+        LIVEBENCH_REASONING,
+        DEEPSCALER,
+        *PLAYGROUND,
+    )
 }
 
 

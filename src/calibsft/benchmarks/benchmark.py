@@ -37,7 +37,9 @@ class Benchmark:
         "id" when questions like these are trained on, "ood" otherwise, "own" for a user's file; results are averaged by
         domain.
     grader
-        The kind that grades the answers; a `to_question` may choose one per row.
+        The kind that grades the answers.
+    row_graders
+        Other kinds, where `to_question` chooses one per row.
     samples
         Responses per question at evaluation.
     version
@@ -77,6 +79,7 @@ class Benchmark:
     select: Callable[[list[Question]], list[Question]] = all_questions
     embedded: Callable[[], Sequence[Question]] | None = None
     training: bool = False
+    row_graders: tuple[str, ...] = ()
 
     @property
     def place(self) -> Place:

@@ -1,15 +1,14 @@
-r"""Grade every gold against itself: what fails here is wrong, or not counted, in every response.
+"""Grade every gold against itself: what fails here is wrong, or not counted, in every response.
 
-Golds of `math` are tried bare and inside `\boxed{}`, members of a set as one JSON list, everything else alias
-by alias. Does not judge whether a gold is true.
+Which answers state a gold is said by its grader. Does not judge whether a gold is true.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from calibsft.schema import Grade, Question
 from calibsft.verify import GradeItem, grade_all
+from calibsft.verify.pool import find_grader
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,4 @@ def check_golds(
 
 def gold_answers(question: Question) -> list[str]:
     """The answers that state a question's gold."""
-    if question.grader == "set":
-        return [json.dumps(question.golds, ensure_ascii=False)]
-    boxed = [f"\\boxed{{{gold}}}" for gold in question.golds] if question.grader == "math" else []
-    return [*question.golds, *boxed]
+    return find_grader(question.grader).gold_answers(question.golds)

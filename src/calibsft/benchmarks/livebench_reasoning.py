@@ -7,6 +7,8 @@ from calibsft.tables import shown
 
 # From this release on, a zebra puzzle asks several things at once.
 SEVERAL_ANSWERS_SINCE = "2024-11-25"
+WEB_OF_LIES, SPATIAL = "livebench-web-of-lies", "livebench-spatial"
+ZEBRA, ZEBRA_WORD = "livebench-zebra", "livebench-zebra-word"
 
 
 def to_question(row: Row) -> Question:
@@ -17,9 +19,9 @@ def to_question(row: Row) -> Question:
 def grader_of(row: Row) -> str:
     task = row.text("task")
     if task == "web_of_lies_v2":
-        return "livebench-web-of-lies"
+        return WEB_OF_LIES
     if task == "spatial":
-        return "livebench-spatial"
+        return SPATIAL
     if task != "zebra_puzzle":
         raise row.refuse(
             f"task {shown(task)} has no grader; keep web_of_lies_v2, zebra_puzzle and spatial only"
@@ -27,11 +29,12 @@ def grader_of(row: Row) -> str:
     if not row.has("livebench_release_date"):
         raise row.refuse("field 'livebench_release_date' is missing; the puzzle's rules depend on it: add it")
     released = str(row.fields["livebench_release_date"])[:10]  # a text, or a date on the Hub
-    return "livebench-zebra" if released >= SEVERAL_ANSWERS_SINCE else "livebench-zebra-word"
+    return ZEBRA if released >= SEVERAL_ANSWERS_SINCE else ZEBRA_WORD
 
 
 LIVEBENCH_REASONING = Benchmark(
     "livebench-reasoning", "logic puzzles", "ood", "livebench", size=200,
     hub="livebench/reasoning", hub_split="test", to_question=to_question,
     parts=("spatial.question", "web_of_lies_v2.question", "zebra_puzzle.question"),
+    row_graders=(WEB_OF_LIES, SPATIAL, ZEBRA, ZEBRA_WORD),
 )  # fmt: skip

@@ -63,7 +63,7 @@ def benchmark_lines(rows: Rows) -> list[str]:
         kind = f"domain {row['domain']}" + (
             ", for training and not for evaluation" if row["training"] else ""
         )
-        title = kind if row["hub"] else f"{kind}, embedded: the playground"
+        title = kind if row["hub"] else f"{kind}, embedded"
         place = " ".join(row[key] for key in ("hub", "config", "split") if row[key])
         cells = {
             "name": row["name"],
@@ -86,8 +86,7 @@ def graders() -> Rows:
     from calibsft.verify import GRADERS
 
     used = {
-        kind: [b.name for b in BENCHMARKS.values() if kind == b.grader or kind.startswith(f"{b.grader}-")]
-        for kind in GRADERS
+        kind: [b.name for b in BENCHMARKS.values() if kind in (b.grader, *b.row_graders)] for kind in GRADERS
     }
     return [
         {"name": kind, "version": grader.version, "benchmarks": _short(used[kind])}

@@ -16,7 +16,12 @@ from calibsft.responses.formats import Format
 __all__ = ["ESTIMATORS", "Estimator", "Evaluated", "choose_estimators", "get_estimator"]
 
 ESTIMATORS: dict[str, Estimator] = {
-    estimator.name: estimator for estimator in (VERBALIZED, TOKEN_PROBABILITY, SELF_CONSISTENCY)
+    estimator.name: estimator
+    for estimator in (
+        VERBALIZED,
+        TOKEN_PROBABILITY,
+        SELF_CONSISTENCY,
+    )
 }
 
 

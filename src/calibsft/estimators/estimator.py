@@ -65,9 +65,12 @@ class Estimator:
         Refuses an evaluation that it cannot do, before anything is sampled.
     formats
         The confidence formats that it is defined for; empty for all.
+    asks_model
+        Whether it asks the model for probabilities, so that a served copy of it is of use.
     """
 
     name: str
     estimate: Callable[[Evaluated, pl.DataFrame], pl.DataFrame]
     check: Callable[[Evaluated], None] = _nothing_to_check
     formats: tuple[str, ...] = ()
+    asks_model: bool = False

@@ -174,5 +174,5 @@ def _prompts(evaluated: Evaluated) -> Callable[[str], tuple[int, ...]]:
 
 
 TOKEN_PROBABILITY = Estimator(
-    "token-probability", estimate, check, formats=("probability", "probability-0.05")
+    "token-probability", estimate, check, formats=("probability", "probability-0.05"), asks_model=True
 )

@@ -90,7 +90,9 @@ class Benchmarks:
             twice = next(name for name in names if names.count(name) > 1)
             raise InputError(f"'{twice}' is the name of two sets of questions; rename the file of that name")
         for name in (name for name, benchmark in self._benchmarks.items() if benchmark.training):
-            raise InputError(f"'{name}' is for training, not for evaluation; evaluate on '{name}-eval'")
+            raise InputError(
+                f"'{name}' is for training, not for evaluation; take another one of `calibsft ls benchmarks`"
+            )
         data_dir = Path(settings.data_dir) if settings.data_dir else None
         self.questions: list[Question] = [
             question

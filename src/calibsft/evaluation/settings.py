@@ -4,8 +4,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from calibsft.estimators import get_estimator
-from calibsft.estimators.token_probability import TOKEN_PROBABILITY
+from calibsft.estimators import ESTIMATORS, get_estimator
 from calibsft.estimators.verbalized import VERBALIZED
 from calibsft.questions import require_known
 from calibsft.rollouts.settings import SampledSettings
@@ -42,7 +41,8 @@ class EvalSettings(SampledSettings):
     )
     estimators: tuple[EstimatorName, ...] = Field(
         (VERBALIZED.name,),
-        description="where confidence is taken from, side by side; the verbalized one always is",
+        description="where confidence is taken from, side by side; the verbalized one always is,"
+        " `calibsft ls estimators` lists all",
     )
     estimator_url: Annotated[
         str | None,
@@ -65,9 +65,10 @@ class EvalSettings(SampledSettings):
         if self.estimator_model and not self.estimator_url:
             raise ValueError("eval.estimator_model means nothing without eval.estimator_url")
         if self.estimator_url is not None:
-            if TOKEN_PROBABILITY.name not in self.estimators:
+            asking = [name for name, estimator in ESTIMATORS.items() if estimator.asks_model]
+            if not set(asking) & set(self.estimators):
                 raise ValueError(
-                    f"eval.estimator_url means nothing without the estimator {TOKEN_PROBABILITY.name}"
+                    f"eval.estimator_url means nothing without the estimator {' or '.join(asking)}"
                 )
             require_plain_address(self.estimator_url, "eval.estimator_url", "CALIBSFT_ESTIMATOR_API_KEY")
         return self

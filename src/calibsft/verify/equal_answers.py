@@ -1,8 +1,8 @@
 """Which responses to one question give the same answer.
 
-Answers are the same if their texts are, or if the question's grader says so with the first one in the place of the gold;
-the mathematical ones are compared in killable processes. A response without an answer is in no group. The correct answer
-has no part in the grouping.
+Answers are the same if their words are; where the question's grader is symmetric, if their texts are or it says so with the
+first one in the place of the gold. A response without an answer is in no group. The correct answer has no part in the
+grouping.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from calibsft.schema import Grade
 from calibsft.verify.grader import GradeItem
-from calibsft.verify.math import MATH
+from calibsft.verify.pool import find_grader
 from calibsft.verify.text import key, stripped
 from calibsft.verify.verifier import Verifier
 
@@ -71,12 +71,12 @@ def poll(kind: str, tolerance: str, answers: Iterable[tuple[str | None, str]]) -
     answers
         Each response's answer, None for none, and its grade.
     """
-    is_math = kind == MATH.name
+    symmetric = find_grader(kind).symmetric
     seen: dict[str, Group] = {}
     for position, (answer, grade) in enumerate(answers):
         if text := stripped(answer or ""):
-            comparable = is_math and grade in COMPARABLE
-            group = seen.setdefault(text if is_math else key(text), Group(text, comparable, []))
+            comparable = symmetric and grade in COMPARABLE
+            group = seen.setdefault(text if symmetric else key(text), Group(text, comparable, []))
             group.members.append(position)
     return Poll(kind, tolerance, list(seen.values()))
 

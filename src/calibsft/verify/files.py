@@ -22,9 +22,10 @@ from calibsft.tables import (
     text_column,
 )
 from calibsft.verify import GRADERS
+from calibsft.verify.math import MATH
 from calibsft.verify.math.numbers import tolerances
 
-DEFAULT_KIND = "math"
+DEFAULT_KIND = MATH.name
 # A user's own column of confidences.
 STATED = "stated"
 

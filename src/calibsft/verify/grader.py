@@ -78,6 +78,11 @@ class Grader:
         when it cannot tell.
     prepare
         Does slow imports; a worker calls it before the clock of its first item starts.
+    symmetric
+        Whether two answers are the same if `grade` takes one for right with the other as the gold; else they are if their
+        words are. Votes and self-consistency compare so.
+    gold_answers
+        The answers that state the golds, which `calibsft validate` grades.
     """
 
     name: str
@@ -86,6 +91,8 @@ class Grader:
     isolated: bool = False
     quick: Callable[[GradeItem], Grade | None] = _undecided
     prepare: Callable[[], None] = _nothing_to_prepare
+    symmetric: bool = False
+    gold_answers: Callable[[tuple[str, ...]], list[str]] = list
 
     def grade_here(self, item: GradeItem) -> Grade | None:
         """Grade without a worker, or return None when one is needed."""

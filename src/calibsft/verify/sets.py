@@ -98,4 +98,9 @@ def grade(item: GradeItem) -> Grade:
     return _SET.grade(item) if all(map(readable, item.golds)) else Grade.UNPARSED_GOLD
 
 
-SET = Grader(_SET.name, _SET.version, grade)
+def gold_answers(golds: tuple[str, ...]) -> list[str]:
+    """All members as one list."""
+    return [json.dumps(golds, ensure_ascii=False)]
+
+
+SET = Grader(_SET.name, _SET.version, grade, gold_answers=gold_answers)

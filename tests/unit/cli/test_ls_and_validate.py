@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from calibsft.benchmarks.gold_check import gold_answers
 from calibsft.cli import main
 from calibsft.cli.ls import THINGS
 from calibsft.schema import Question
+from calibsft.verify import GRADERS
 
 Calibsft = Callable[..., tuple[int, str, str]]
 
@@ -88,6 +90,16 @@ def test_json_says_all_about_a_benchmark(calibsft: Calibsft) -> None:
     }  # fmt: skip
     assert rows["deepscaler"]["training"] and rows["cross"]["hub"] is None
     assert rows["cross"]["questions"] == len(get_benchmark("cross").load())
+
+
+def test_a_grader_is_listed_with_the_benchmarks_that_name_it(
+    calibsft: Calibsft, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(GRADERS, "math-strict", replace(GRADERS["math"], name="math-strict"))
+    used = {row["name"]: row["benchmarks"] for row in json.loads(calibsft("ls", "graders", "--json")[1])}
+    assert used["math"] == "deepscaler-eval, math-500, minerva-math and 6 more" and used["math-strict"] == "-"
+    puzzles = [name for name in used if name.startswith("livebench")]
+    assert len(puzzles) == 5 and {used[name] for name in puzzles} == {"livebench-reasoning"}
 
 
 def test_an_unknown_thing_to_list_is_refused(calibsft: Calibsft) -> None:

@@ -1,6 +1,7 @@
 """Estimators side by side in `calibsft eval`: what is left, what is shown, and what is refused at once."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -90,6 +91,17 @@ def test_a_killed_evaluation_asks_for_no_probability_twice(calibsft: Command, sh
     assert code == 0 and "were done before" in err, err
     assert {part: part.stat().st_mtime_ns for part in Path("e/estimators/digits").iterdir()} == parts
     assert Path("e/estimators/token-probability.parquet").read_bytes() == before
+
+
+def test_any_estimator_that_asks_the_model_may_ask_a_served_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    served = {"estimators": ("other",), "estimator_url": "http://h/v1"}
+    monkeypatch.setitem(ESTIMATORS, "other", replace(VERBALIZED, name="other"))
+    with pytest.raises(ValueError, match="means nothing without the estimator token-probability"):
+        EvalSettings(**served)
+    monkeypatch.setitem(ESTIMATORS, "other", replace(VERBALIZED, name="other", asks_model=True))
+    assert EvalSettings(**served).estimator_url == "http://h/v1"
+    with pytest.raises(ValueError, match="without the estimator token-probability or other"):
+        EvalSettings(estimator_url="http://h/v1")
 
 
 @pytest.mark.parametrize(

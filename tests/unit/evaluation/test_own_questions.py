@@ -93,6 +93,7 @@ def test_an_evaluation_is_scored_as_a_folder_like_its_rows(
         (("--questions", "cross.csv"), "column 'gold' is missing"),
         (("--questions", "cross.jsonl", "--benchmarks", "cross"), "'cross' is the name of two sets of questions"),
         (("--benchmarks", "crosss"), "did you mean 'cross'?"),
+        (("--benchmarks", "cross,playground"), "'playground' is for training, not for evaluation; take another one"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_refused(

@@ -1,6 +1,5 @@
 """Collecting evidence: measured once per shard and column, measured again when it must be, refused in one sentence."""
 
-import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +20,6 @@ from calibsft.schema import KEYS
 from command_process import ENVIRONMENT
 from evidence_run import Run, write_run
 
-ROOT = Path(__file__).parents[3]
 NAMES = ["mean-logprob", "answer-votes"]
 
 
@@ -190,8 +188,8 @@ def test_collecting_what_needs_no_model_loads_no_torch(run: Run, tmp_path: Path)
     assert "torch" not in loaded_by(run, tmp_path / "e", NAMES)
 
 
-def loaded_by(run: Run, folder: Path, names: list[str], source: Path = ROOT / "src") -> list[str]:
-    """The modules that a fresh interpreter holds after it collected evidence with the package in `source`."""
+def loaded_by(run: Run, folder: Path, names: list[str]) -> list[str]:
+    """The modules that a fresh interpreter holds after it collected evidence."""
     program = (
         "import sys; from pathlib import Path\n"
         "from calibsft.evidence.collect import collect_evidence\n"
@@ -200,25 +198,7 @@ def loaded_by(run: Run, folder: Path, names: list[str], source: Path = ROOT / "s
         f"collect_evidence({names!r}, rollouts, verdicts, EvidenceSettings(), Path({str(folder)!r}), 'evidence')\n"
         "print(*sys.modules)"
     )
-    environment = ENVIRONMENT | {"PYTHONPATH": str(source)}
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
-
-
-def test_a_newcomer_adds_evidence_with_one_file_and_one_line(run: Run, tmp_path: Path) -> None:
-    """The file that the docs show, in a copy of the package."""
-    page = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-    (file,) = re.findall(r"^```python\n(\"\"\"Evidence .*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert len(file.splitlines()) <= 60
-    package = tmp_path / "src" / "calibsft"
-    shutil.copytree(ROOT / "src" / "calibsft", package)
-    (package / "evidence" / "token_count.py").write_text(file, encoding="utf-8")
-    listed = package / "evidence" / "__init__.py"
-    text = listed.read_text(encoding="utf-8").replace("\n}", '\n    "token-count": TOKEN_COUNT,\n}')
-    imported = "from calibsft.evidence.token_count import TOKEN_COUNT\n"
-    listed.write_text(text.replace("\n__all__", f"{imported}\n__all__"), encoding="utf-8")
-    loaded_by(run, tmp_path / "e", ["token-count", *NAMES], package.parent)
-    found = read_evidence(tmp_path / "e").collect()
-    assert found.columns == [*KEYS, *NAMES, "token-count"] and found["token-count"].to_list() == [2] * 8

@@ -132,4 +132,12 @@ def _united(golds: list[str], answers: list[str], algebra: SymPy | NoAlgebra) ->
     return all(signs) and any(sign and not sign[1] for sign in signs) and algebra.same_set(golds, answers)
 
 
-MATH = Grader("math", version=3, grade=grade, isolated=True, quick=quick, prepare=prepare)
+def gold_answers(golds: tuple[str, ...]) -> list[str]:
+    """Every gold bare, and then each inside a box."""
+    return [*golds, *(f"\\boxed{{{gold}}}" for gold in golds)]
+
+
+MATH = Grader(
+    "math", version=3, grade=grade, isolated=True, quick=quick, prepare=prepare,
+    symmetric=True, gold_answers=gold_answers,
+)  # fmt: skip
