@@ -110,7 +110,7 @@ def require_one_process(command: str) -> None:
         )
 
 
-def say(text: str) -> None:
+def info(text: str) -> None:
     """One plain line for the person watching."""
     if FIRST_PROCESS:
         print(printable(text, keep="\n"), file=sys.stderr, flush=True)
@@ -118,4 +118,4 @@ def say(text: str) -> None:
 
 def warn(text: str) -> None:
     """One line about something that works but deserves a look."""
-    say(f"warning: {text}")
+    info(f"warning: {text}")

@@ -23,7 +23,7 @@ from calibsft.artifacts.records import changed, read_record
 from calibsft.artifacts.stopwatch import Stopwatch
 from calibsft.artifacts.writing import TEMPORARY, make_folder, telling_no_room, write_json, write_text
 from calibsft.errors import InputError
-from calibsft.progress import FIRST_PROCESS, clock, say
+from calibsft.progress import FIRST_PROCESS, clock, info
 from calibsft.schema import SCHEMA_VERSION
 
 
@@ -160,14 +160,14 @@ class StageFolder:
                     with self._stopwatch:
                         facts = work(self.path)
                     self.finish(**facts)
-                say(f"{self.label or self.stage}: done in {clock(self.manifest()['wall_seconds'])}")
+                info(f"{self.label or self.stage}: done in {clock(self.manifest()['wall_seconds'])}")
 
     def _was_done(self) -> bool:
         """Whether an earlier run has completed the stage under the same settings, which is said; refuses others."""
         self.check_unchanged()
         if self.complete:
             self.manifest()  # refuses a folder that lost or changed a file since
-            say(f"{self.label or self.stage}: done before, skipped ({self.path})")
+            info(f"{self.label or self.stage}: done before, skipped ({self.path})")
         return self.complete
 
     def discard(self) -> None:

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import Trainer
 
-from calibsft.progress import FIRST_PROCESS, say
+from calibsft.progress import FIRST_PROCESS, info
 
 OPTIMIZER_FILE, RANDOM_FILE = "optimizer.safetensors", "random.safetensors"
 COMPLETE_MARK = "complete"
@@ -82,7 +82,7 @@ def latest_checkpoint(folder: Path) -> Path | None:
     checkpoints = sorted(folder.glob("checkpoint-*"), key=checkpoint_step)
     whole = [checkpoint for checkpoint in checkpoints if (checkpoint / COMPLETE_MARK).is_file()]
     for torn in set(checkpoints) - set(whole) if FIRST_PROCESS else ():
-        say(f"{torn} was not written whole and is discarded")
+        info(f"{torn} was not written whole and is discarded")
         shutil.rmtree(torn)
     return whole[-1] if whole else None
 
