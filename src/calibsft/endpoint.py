@@ -198,7 +198,7 @@ def key_from(*names: str) -> str:
     name = next((name for name in names if os.environ.get(name, "").strip()), None)
     key = os.environ[name].strip() if name else NO_KEY
     if not (key.isascii() and key.isprintable()):
-        raise InputError(f"the key in {name} holds characters that no key has; set that variable anew")
+        raise InputError(f"the key in {name} holds characters that no key has; set it again")
     return key
 
 

@@ -1,6 +1,6 @@
 """The one exception that stands for bad input.
 
-Everything a user can mend raises `InputError` with one sentence that says what is wrong, where, and
+Everything a user can fix raises `InputError` with one sentence that says what is wrong, where, and
 what to do. The command line prints that sentence and exits with 2; any other exception is a bug, save what
 the operating system refused somewhere below a library (`system_refusal`).
 """

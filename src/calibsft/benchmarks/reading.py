@@ -71,7 +71,7 @@ def _parse(data: bytes, path: Path, where: str) -> Any:
     except UnicodeDecodeError:
         raise
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}{where}: not valid JSON ({error}); mend the file") from error
+        raise InputError(f"{path}{where}: not valid JSON ({error}); fix the file") from error
 
 
 def _table(separator: str) -> Callable[[bytes, Path], list[Fields]]:
@@ -81,7 +81,7 @@ def _table(separator: str) -> Callable[[bytes, Path], list[Fields]]:
         try:
             lines = [cells for cells in csv.reader(text, delimiter=separator) if cells]
         except csv.Error as error:
-            raise InputError(f"{path}: not a readable table ({error}); mend or convert the file") from error
+            raise InputError(f"{path}: not a readable table ({error}); fix or convert the file") from error
         has_header = bool(lines) and bool(QUESTION_COLUMNS & {cell.strip() for cell in lines[0]})
         names = [cell.strip() for cell in lines[0]] if has_header else list(HEADERLESS)
         return [

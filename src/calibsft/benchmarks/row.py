@@ -106,7 +106,7 @@ class Row:
             raise self.refuse(f"field '{name}' holds a {kind} where a text is needed; write a text")
         text = str(value).strip()
         if not _is_unicode(text):
-            raise self.refuse(f"field '{name}' is not valid Unicode (half a surrogate pair); mend the text")
+            raise self.refuse(f"field '{name}' is not valid Unicode (half a surrogate pair); fix the text")
         return text
 
     def _as_list(self, name: str, text: str) -> list[Any]:

@@ -143,9 +143,7 @@ def _names_server(url: str) -> bool:
 def _token(host: str) -> str | None:
     token = os.environ.get(CLIENT_TOKEN, "").strip() or None
     if token is not None and not (token.isascii() and token.isprintable()):
-        raise InputError(
-            f"the token in {CLIENT_TOKEN} holds characters that no token has; set that variable anew"
-        )
+        raise InputError(f"the token in {CLIENT_TOKEN} holds characters that no token has; set it again")
     if token is None and not _is_loopback(host):
         info(f"anyone who reaches {host} can use this gateway; set {CLIENT_TOKEN} to ask clients for a token")
     return token
