@@ -26,7 +26,7 @@ from calibsft.responses.formats import Format
 from calibsft.schema import KEYS, Question
 from calibsft.tables import ROWS as ROWS
 from calibsft.verify.judged import AnswerJudge, load_answer_judge
-from calibsft.verify.verdicts import verify_folder
+from calibsft.verify.verdicts import verify_responses
 
 if TYPE_CHECKING:
     from calibsft.engines.engine import NextTokens
@@ -139,7 +139,7 @@ def _verify_and_score(
 ) -> list[str]:
     """Verdicts, rows and metrics for the rollouts in `folder`; returns the names of the graders."""
     rollouts, verdicts = folder / "rollouts", folder / "verdicts"
-    graders = verify_folder(rollouts, collector.format, verdicts, f"{label}, verify", judge)
+    graders = verify_responses(rollouts, collector.format, verdicts, f"{label}, verify", judge)
     rows = result_rows(rollouts, verdicts, benchmarks.domains)
     write_parquet(folder / ROWS, rows)
     write_json(folder / METRICS, score_table(rows.drop_nulls("correct")))
