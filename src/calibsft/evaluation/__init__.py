@@ -15,7 +15,7 @@ import polars as pl
 
 from calibsft.artifacts import JUDGE_CACHE, shards, write_json, write_parquet
 from calibsft.cards import add_calibration
-from calibsft.engines import EngineSettings
+from calibsft.engines import EngineSettings, load_engine
 from calibsft.errors import InputError
 from calibsft.estimators import Estimator, Evaluated, choose_estimators
 from calibsft.evaluation.settings import EvalSettings
@@ -55,9 +55,10 @@ def evaluate_model(
     benchmarks = Benchmarks(
         settings
     )  # before the model, which takes longer to load, and the libraries that it needs
-    from calibsft.rollouts.load import load_collector
+    from calibsft.rollouts.collect import make_collector
 
-    collector = load_collector(model_name, engine, confidence_format, settings, seed, device, dtype)
+    loaded_engine = load_engine(engine, model_name, device, dtype)
+    collector = make_collector(loaded_engine, confidence_format, settings, seed)
     evaluated = _evaluated(collector, settings, model_name, folder, label)
     for estimator in estimators:
         estimator.check(evaluated)
