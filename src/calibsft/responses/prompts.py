@@ -28,15 +28,10 @@ def chat_ids(
     ending: str = "",
     **options: bool,
 ) -> tuple[int, ...]:
-    """The token ids of a conversation that open the assistant's turn.
+    """The token ids of a conversation that open the assistant's turn; `options` are for the chat template.
 
-    Parameters
-    ----------
-    plain
-        The conversation as one text: the user turn if the template has no system role, and the prompt, followed by
-        `ending`, if there is no template.
-    options
-        What the chat template is told besides.
+    `plain` is the conversation as one text. It is the user turn if the template has no system role, and, with `ending`
+    after it, the prompt if there is no template.
     """
     text = _render(tokenizer, turns, plain, options) if tokenizer.chat_template else plain + ending
     # A chat template writes its own special tokens; plain text gets the tokenizer's.
