@@ -1,7 +1,7 @@
-r"""Grade every gold against itself: what fails here is wrong, or not counted, in every response.
+r"""Grade every gold against itself: a gold that fails here counts as wrong, or not at all, in every response.
 
-Golds of `math` are tried bare and inside `\boxed{}`, members of a set as one JSON list, everything else alias
-by alias. Does not judge whether a gold is true.
+Golds of `math` are tried bare and inside `\boxed{}`, members of a set as one JSON list, other golds alias by alias. Does
+not check whether a gold is true.
 """
 
 import json
@@ -14,7 +14,7 @@ from calibsft.verify import GradeItem, grade_all
 
 @dataclass(frozen=True, slots=True)
 class GoldFailure:
-    """A gold that its own grader does not accept, as it was answered."""
+    """An answer that states a gold, and that its own grader does not accept."""
 
     question_id: str
     answer: str
@@ -23,7 +23,7 @@ class GoldFailure:
 
 @dataclass(frozen=True, slots=True)
 class GoldCheck:
-    """What became of a benchmark's golds; a question passes if all its golds do, in every form."""
+    """The result of checking a benchmark's golds; a question passes if all its golds pass in every form."""
 
     questions: int
     answers: int
@@ -37,7 +37,7 @@ class GoldCheck:
 def check_golds(
     questions: Sequence[Question], on_progress: Callable[[int, int], None] | None = None
 ) -> GoldCheck:
-    """Answer every question with each of its golds and grade that."""
+    """Answer every question with each of its golds, and grade the answers."""
     asked = [(question, answer) for question in questions for answer in gold_answers(question)]
     items = [GradeItem(q.grader, q.gold, answer, q.tolerance, q.text) for q, answer in asked]
     grades = grade_all(items, on_progress)
