@@ -26,8 +26,6 @@ class Progress:
 
     Parameters
     ----------
-    label
-        The name of the work, for example "rollout".
     total
         Units of work in all. An earlier run finished `done` of them; they do not count in the rate.
     unit

@@ -22,17 +22,9 @@ _SEPARATOR = re.compile(r"[\n;]|,\s|(?<!\S)and(?!\S)", re.IGNORECASE)
 
 
 def alternative(answer: Mapping[str, Any]) -> str | None:
-    """One gold from an answer record of the official files: its number, else its spans, else its date.
+    """One gold from an answer record of the official files: its number, else its spans, one per line, else its date.
 
-    Parameters
-    ----------
-    answer
-        With any of "number", "spans" and "date" (of "day", "month", "year"); empty ones do not count.
-
-    Returns
-    -------
-    str or None
-        Several spans become several lines. None if the record holds no answer.
+    Empty parts of a record do not count. None if all of them are empty.
     """
     if number := str(answer.get("number", "")).strip():
         return number

@@ -61,15 +61,7 @@ class Poll:
 
 
 def poll(kind: str, tolerance: str, answers: Iterable[tuple[str | None, str]]) -> Poll:
-    """The distinct answers to one question, in their order.
-
-    Parameters
-    ----------
-    kind, tolerance
-        The question's grader and tolerance.
-    answers
-        The answer of each response, None for none, and its grade.
-    """
+    """The distinct answers to one question, in their order; `answers` has the answer and grade of each response."""
     is_math = kind == MATH.name
     groups: dict[str, Group] = {}
     for position, (answer, grade) in enumerate(answers):

@@ -38,15 +38,7 @@ class AnswerJudge:
     def grade_all(
         self, items: Sequence[GradeItem], on_progress: Callable[[int, int], None] | None = None
     ) -> list[Grade]:
-        """The grades of `items`, in order.
-
-        Parameters
-        ----------
-        items
-            What to grade; `kind` and `tolerance` do not count.
-        on_progress
-            Called with (items settled so far, all items) whenever that number grows.
-        """
+        """The grades of `items`, in order; `on_progress` takes the numbers of settled and of all items."""
         unasked = {item: grade_unasked(item) for item in dict.fromkeys(items)}
         asked = [item for item in items if unasked[item] is None]
         before, total = len(items) - len(asked), len(items)

@@ -71,28 +71,20 @@ def _compare(gold: str, item: GradeItem, algebra: Algebra) -> Grade:
 
 
 class _Links:
-    """How the values of a gold and of an answer are joined.
-
-    Attributes
-    ----------
-    alternatives
-        Whether the gold writes one value in several ways.
-    ordered
-        Whether the answer's values have an order; those of a set or of alternatives have none.
-    clash
-        Whether one side joins inequalities by "and" and the other by "or".
-    united
-        Whether several inequalities mean their union; they do unless "and" joins them.
-    """
+    """How the values of a gold and of an answer are joined."""
 
     def __init__(self, gold: str, answer: str) -> None:
+        # Whether the gold writes one value in several ways.
         self.alternatives = re.search(OR, gold) is not None
+        # The values of a set or of alternatives have no order.
         self.ordered = not (re.search(OR, answer) or r"\{" in answer)
         both = [
             re.search(AND, text) is not None and bool(_INEQUALITY.search(text)) for text in (gold, answer)
         ]
         united = [re.search(rf"{OR}|\\cup", text) is not None for text in (gold, answer)]
+        # Whether one side joins inequalities by "and" and the other by "or".
         self.clash = (both[0] and united[1]) or (both[1] and united[0])
+        # Several inequalities mean their union unless "and" joins them.
         self.united = not any(both)
 
 
