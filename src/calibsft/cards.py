@@ -16,7 +16,7 @@ from typing import Any
 from calibsft.artifacts import CARD, write_text
 from calibsft.metrics.metric import fraction
 from calibsft.metrics.registry import shown_in
-from calibsft.progress import say
+from calibsft.progress import info
 from calibsft.responses.formats import Format
 from calibsft.settings import Settings
 
@@ -95,7 +95,7 @@ def add_calibration(
         if TABLES not in text:
             return
         if _asked_more(text, confidence_format, limit):
-            say(f"{card}: keeps the table of an evaluation on more questions of each benchmark than {limit}")
+            info(f"{card}: keeps the table of an evaluation on more questions of each benchmark than {limit}")
             return
         part = f", the first {limit} questions of each benchmark" if limit else ""
         section = _section(confidence_format, scores, sampled + part)

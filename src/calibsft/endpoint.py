@@ -1,7 +1,7 @@
-"""An OpenAI-compatible server: the connection, requests side by side, and what to tell when it fails.
+"""An OpenAI-compatible server: the connection, parallel requests, and error messages.
 
-The key comes from the environment and goes to the server alone: no error repeats it, nor what a server says when it
-refuses it. Retries are the client's own. Knows neither what is asked nor how a reply is read, and starts no server.
+The key comes from the environment and goes only to the server: no error shows it, or the server's text when it refuses
+it. The client library does the retries. Does not know what is asked or how a reply is read, and starts no server.
 """
 
 import os
@@ -28,18 +28,18 @@ Way = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What an endpoint is for, in the words in which its problems are told.
+    """The purpose of an endpoint, in words for its error messages.
 
     Attributes
     ----------
     who, gives
         For example "the judge" and "chat completions".
     key
-        The environment variable that holds its key; `OPENAI_API_KEY` where that one is not set.
+        The environment variable of its key; `OPENAI_API_KEY` if that is not set.
     url, model
-        The settings that name them.
+        The names of the settings for them.
     when_slow, when_busy, when_refused
-        What to do about a server that is silent, wants fewer requests, or refuses what it is asked.
+        The remedy if the server does not reply, wants fewer requests, or refuses the request.
     """
 
     who: str
@@ -58,18 +58,18 @@ class Endpoint:
     Parameters
     ----------
     url
-        Where the API begins, usually ending in /v1.
+        The address of the API, usually ending in /v1.
     model
         The model's name there.
     ways
-        Ways to ask the same, the best first; servers refuse fields that they do not know, and the first way that is
+        Ways to make the same request, the best first. Servers refuse fields that they do not know; the first way that is
         not refused is kept.
     concurrency
-        Requests under way at the same time.
+        Requests at the same time.
     timeout
         Seconds that one request may take.
     retries
-        How often a request is repeated, with growing pauses, when the server is busy, fails or is silent.
+        How often a request is repeated, with growing pauses, if the server is busy, fails or does not reply.
     """
 
     def __init__(
@@ -92,10 +92,9 @@ class Endpoint:
     ) -> None:
         """Call `ask(i)` for every request, several at a time, and `on_reply(i, reply)` in this thread.
 
-        Where one fails, what waits is not asked any more and the failure is raised after the replies that did come were
-        passed on.
+        If one fails, no further requests are made, and the failure is raised after all replies that came were passed on.
         """
-        # The shortest goes alone: if even that one is refused, the server is wrong and not the request.
+        # The shortest request goes first and alone: if it is refused, the server is wrong and not the request.
         first, *others = sorted(range(len(sizes)), key=sizes.__getitem__)
         on_reply(first, ask(first))
         failure: BaseException | None = None
@@ -111,14 +110,14 @@ class Endpoint:
                         failure = failure or error
                         _cancel(futures)
             finally:
-                _cancel(futures)  # or leaving the pool would ask all the rest first
+                _cancel(futures)  # otherwise the pool would make all other requests before it closes
         if failure is not None:
             raise failure
 
     def choice(self, create: Callable[["OpenAI", Way], Any]) -> Any:
         """The first choice of a reply, None if the server refuses this one request.
 
-        `create` makes the request with the client in one of the ways. What is in the choice is up to the server.
+        `create` makes the request with the client in one of the ways. The contents of the choice are not checked.
         """
         from openai import APIError, BadRequestError, UnprocessableEntityError
 
@@ -130,7 +129,7 @@ class Endpoint:
                 refusal = error
                 continue
             except APIError as error:
-                # From None: a server may repeat the key in what it sends.
+                # From None: the server's reply may contain the key.
                 raise self._problem(error) from None
             self._way = way
             return found
@@ -140,17 +139,17 @@ class Endpoint:
         return None
 
     def _first_choice(self, create: Callable[["OpenAI", Way], Any], way: Way) -> Any:
-        client = self._client
+        client = self._client  # outside: its errors are about the key
         try:
             choices = getattr(create(client, way), "choices", None)
         except ValueError as error:  # not JSON at all
-            raise self.wrong_reply() from error
+            raise self._wrong_reply() from error
         if not isinstance(choices, list) or not choices:
-            raise self.wrong_reply()
+            raise self._wrong_reply()
         return choices[0]
 
-    def wrong_reply(self) -> InputError:
-        """The problem of a server that answers with something else."""
+    def _wrong_reply(self) -> InputError:
+        """The error about a server that replies with something else."""
         role = self._role
         return InputError(
             f"{self._url} does not reply with {role.gives}; correct {role.url}, which usually ends in /v1"
@@ -194,16 +193,16 @@ class Endpoint:
 
 
 def key_from(*names: str) -> str:
-    """The key in the first of these environment variables that is set, else `NO_KEY`."""
+    """The key in the first of these environment variables that is set, or `NO_KEY`."""
     name = next((name for name in names if os.environ.get(name, "").strip()), None)
     key = os.environ[name].strip() if name else NO_KEY
     if not (key.isascii() and key.isprintable()):
-        raise InputError(f"the key in {name} holds characters that no key has; set that variable anew")
+        raise InputError(f"the key in {name} holds characters that no key has; set it again")
     return key
 
 
 def quoted(body: object, key: str) -> str:
-    """What a server says of a refusal, after a colon, unless it repeats any part of the key."""
+    """A server's message about a refusal, after a colon; empty if it contains any part of the key."""
     text = body.get("message") or body.get("detail") if isinstance(body, dict) else body
     if not isinstance(text, str) or not text.strip():
         return ""
@@ -217,6 +216,6 @@ def _cancel(futures: dict[Future[R], int]) -> None:
 
 
 def _shows(key: str, text: str) -> bool:
-    """Whether a piece of the key stands in the text, forwards or backwards."""
+    """Whether the text contains a piece of the key, forwards or backwards."""
     pieces = (side[i : i + PIECE] for side in (key, key[::-1]) for i in range(max(1, len(key) - PIECE + 1)))
     return any(piece in text for piece in pieces)

@@ -1,8 +1,8 @@
-"""The one exception that stands for bad input.
+"""The exception for bad input.
 
-Everything a user can mend raises `InputError` with one sentence that says what is wrong, where, and
-what to do. The command line prints that sentence and exits with 2; any other exception is a bug, save what
-the operating system refused somewhere below a library (`system_refusal`).
+Everything that a user can fix raises `InputError` with one sentence: what is wrong, where, and what to do. The command
+line prints that sentence and exits with 2. Any other exception is a bug, except an error of the operating system inside a
+library (`system_refusal`).
 """
 
 import errno
@@ -17,18 +17,18 @@ class InputError(ValueError):
 
 
 class UnsupportedSystem(ImportError):
-    """The operating system lacks what calibsft is built on."""
+    """The operating system lacks something that calibsft needs."""
 
 
-# What ends with some room: a full disk, a used-up quota, a file beyond the largest size.
+# Errors that more space fixes: a full disk, a used-up quota, a file beyond the largest size.
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _RUST = re.compile(r"\(os error ([0-9]+)\)")
 
 
 def system_refusal(error: BaseException | None) -> OSError | None:
-    """What the operating system refused, if that is what `error` comes from and nobody has told it yet.
+    """The error of the operating system that caused `error`; None if there is none, or an `InputError` already reports it.
 
-    Libraries wrap it: polars, safetensors and tokenizers, which are written in Rust, leave its number in the text alone.
+    Libraries wrap it. Those in Rust - polars, safetensors, tokenizers - keep only its number, in their text.
     """
     while isinstance(error, Exception) and not isinstance(error, InputError):
         if isinstance(error, OSError):
@@ -40,7 +40,7 @@ def system_refusal(error: BaseException | None) -> OSError | None:
 
 
 def unknown_name(kind: str, name: str, known: list[str]) -> NoReturn:
-    """Refuse `name`, offering the nearest known one and the whole list."""
+    """Refuse `name`; the error has the nearest known name and the whole list."""
     near = get_close_matches(name, known, n=1)
     hint = f"; did you mean '{near[0]}'?" if near else ""
     raise InputError(f"unknown {kind} '{name}'{hint} (known: {', '.join(known)})")

@@ -1,7 +1,7 @@
-"""Whether a finished stage was graded as this program grades.
+"""Whether this program has the graders of a finished stage.
 
-Its manifest names the graders with their versions: under `verifier` those of answers that the stage keeps, under
-`reward_graders` those of rewards. Does not grade, and loads no grader for a stage without one.
+A manifest names graders with their versions: under `verifier` those of the stage's answers, under `reward_graders` those
+of rewards. Does not grade, and loads no grader for a stage without one.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ VERIFIER, REWARD_GRADERS = "verifier", "reward_graders"
 
 
 def older_grader(manifest: Mapping[str, Any]) -> str | None:
-    """Which grader of a finished stage has another version than this program's, as part of a sentence; None if none."""
+    """A grader of a finished stage whose version differs from this program's, as part of a sentence; None if there is none."""
     answers, rewards = (manifest.get(key, ()) for key in (VERIFIER, REWARD_GRADERS))
     if not answers and not rewards:
         return None

@@ -1,6 +1,6 @@
-"""Whether the Hugging Face Hub answers, found out once and within seconds.
+"""Find out once, and within seconds, whether the Hugging Face Hub answers.
 
-Its own libraries ask for every file anew, with pauses that grow: minutes go by before they say that nobody is there.
+Its own libraries try again for every file, with growing pauses, and need minutes to report a missing connection.
 """
 
 import os
@@ -14,12 +14,12 @@ from calibsft.errors import InputError
 from calibsft.progress import warn
 
 PATIENCE_SECONDS = 4.0
-# The Hub's own variable, for connections that are slow and not broken.
+# The Hub's own variable, for slow connections.
 PATIENCE_VARIABLE = "HF_HUB_ETAG_TIMEOUT"
 
 
 def prepare_model(model: str) -> None:
-    """Before a model is loaded: refuse one that is neither a folder nor downloaded where the Hub does not answer."""
+    """Before loading a model: refuse it if it is neither a folder nor downloaded, and the Hub does not answer."""
     if Path(model).exists():
         return
     reason = silence()
@@ -32,14 +32,14 @@ def prepare_model(model: str) -> None:
 
 
 def prepare_hub() -> None:
-    """Before anything is asked of the Hub: where it does not answer, its libraries look into their cache alone."""
+    """Before using the Hub: if it does not answer, let its libraries use only their cache."""
     reason = silence()
     if reason is None:
         return
     from huggingface_hub import constants
 
     warn(f"the Hub does not answer ({reason}); only what was downloaded before can be used")
-    os.environ["HF_HUB_OFFLINE"] = "1"  # for processes that are started from here
+    os.environ["HF_HUB_OFFLINE"] = "1"  # for child processes
     constants.HF_HUB_OFFLINE = True
     datasets: Any = sys.modules.get("datasets")
     if datasets is not None:
@@ -47,7 +47,7 @@ def prepare_hub() -> None:
 
 
 def silence() -> str | None:
-    """Why the Hub does not answer; None if it does, and where it is not to be asked at all."""
+    """Why the Hub does not answer; None if it does, or in offline mode."""
     from huggingface_hub import constants
 
     return None if constants.is_offline_mode() else _silence(constants.ENDPOINT)
@@ -58,16 +58,16 @@ def _downloaded(model: str) -> bool:
 
     try:
         return isinstance(try_to_load_from_cache(model, "config.json"), str)
-    except ValueError:  # no name that the Hub could have
+    except ValueError:  # not a valid name on the Hub
         return False
 
 
 @cache
 def _silence(endpoint: str) -> str | None:
-    """Why nothing came back from `endpoint`, None if anything did."""
+    """Why `endpoint` does not reply, None if it does."""
     patience = float(os.environ.get(PATIENCE_VARIABLE) or PATIENCE_SECONDS)
     found: list[str | None] = []
-    # In a thread of its own: looking up a name does not keep to any time limit.
+    # In a thread: looking up a host name has no time limit.
     asking = threading.Thread(target=lambda: found.append(_ask(endpoint, patience)), daemon=True)
     asking.start()
     asking.join(patience)
@@ -79,6 +79,6 @@ def _ask(endpoint: str, patience: float) -> str | None:
 
     try:
         get_session().head(endpoint, timeout=patience)
-    except Exception as error:  # names, proxies, certificates and connections fail in many ways
+    except Exception as error:  # names, proxies, certificates and connections raise many kinds
         return f"{endpoint}: {str(error).strip().rstrip('.') or type(error).__name__}"
     return None

@@ -1,4 +1,4 @@
-"""Load a Hugging Face checkpoint for sampling or training; say clearly when it cannot be."""
+"""Load a Hugging Face checkpoint for sampling or training, with clear errors."""
 
 import os
 from pathlib import Path
@@ -21,9 +21,9 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 
 def quiet_libraries() -> None:
-    """One torch thread per process on a CPU, and no library's progress bars between ours."""
+    """Use one torch thread per process on a CPU, and hide the libraries' progress bars."""
     if not torch.cuda.is_available() and "OMP_NUM_THREADS" not in os.environ:
-        # two threads are several times slower as soon as another process wants the second core
+        # two threads are several times slower if another process uses the second core
         torch.set_num_threads(1)
     logging.disable_progress_bar()
     logging.set_verbosity_error()
@@ -42,7 +42,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def visible_gpus(device: str) -> int:
-    """How many GPUs one process would train on: the library takes all that it sees, whichever `device` names."""
+    """How many GPUs one process would train on: the library takes all visible ones, whatever `device` names."""
     return 0 if device.startswith("cpu") else torch.cuda.device_count()
 
 
@@ -55,7 +55,7 @@ def require_one_gpu(gpus: int, command: str) -> None:
 
 
 def pick_dtype(name: str, device: torch.device) -> torch.dtype:
-    """float32 on a CPU, where narrower types are slower; bfloat16 elsewhere, unless one is named."""
+    """The dtype called `name`; "auto" is float32 on a CPU, where narrower types are slower, and bfloat16 elsewhere."""
     if name == "auto":
         return torch.float32 if device.type == "cpu" else torch.bfloat16
     if name not in DTYPES:
@@ -66,10 +66,7 @@ def pick_dtype(name: str, device: torch.device) -> torch.dtype:
 def load_tokenizer(model: str) -> PreTrainedTokenizerBase:
     """The tokenizer of a checkpoint folder or Hub id."""
     _prepare(model)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(model)
-    except (OSError, ValueError) as error:
-        raise _cannot_load(model, error) from error
+    tokenizer = _load_tokenizer(model)
     if len(tokenizer) <= len(tokenizer.all_special_ids):
         raise InputError(
             f"{model}: its tokenizer has no vocabulary; the folder needs tokenizer files beside the weights"
@@ -96,9 +93,12 @@ def load_encoder(
     model: str, device: str = "auto", dtype: str = "auto"
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """The model of a checkpoint folder or Hub id without its head, and its tokenizer."""
-    loaded = _load(AutoModel, model, device, dtype)
+    return _load(AutoModel, model, device, dtype), _load_tokenizer(model)
+
+
+def _load_tokenizer(model: str) -> PreTrainedTokenizerBase:
     try:
-        return loaded, AutoTokenizer.from_pretrained(model)
+        return AutoTokenizer.from_pretrained(model)
     except (OSError, ValueError) as error:
         raise _cannot_load(model, error) from error
 
@@ -121,7 +121,7 @@ def _prepare(model: str) -> None:
 
 
 def context_length(model: PreTrainedModel) -> int | None:
-    """How many tokens the model can look at, None when it does not say."""
+    """The model's context in tokens, None if its configuration does not name it."""
     length: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     return length
 

@@ -1,4 +1,4 @@
-"""Progress with rate and time left: a live line on a terminal, a plain line now and then elsewhere.
+"""Progress with rate and time left: a live line on a terminal, elsewhere a plain line every few seconds.
 
 Writes to standard error only, so that `--json` on standard output stays clean.
 """
@@ -6,30 +6,28 @@ Writes to standard error only, so that `--json` on standard output stays clean.
 import os
 import sys
 import time
-from types import TracebackType
+from collections.abc import Callable
 from typing import Self, TextIO
 
 from calibsft.errors import InputError
 from calibsft.text import printable
 
-# A launcher numbers the processes that share one piece of work; the first one speaks and keeps the books.
+# A launcher numbers the processes that share one piece of work; only the first one prints and writes files.
 # A RANK without other processes means nothing: schedulers export one.
 FIRST_PROCESS = os.environ.get("WORLD_SIZE", "1") == "1" or os.environ.get("RANK", "0") == "0"
-# Whether this process has the terminal for itself; two live lines would overwrite each other.
+# Whether no other process prints to the terminal; two live lines would overwrite each other.
 ALONE = True
 PLAIN_INTERVAL = 10.0
 LIVE_INTERVAL = 0.2
 
 
 class Progress:
-    """Counts work done and says how fast it goes and when it will end.
+    """Counts finished work and shows its rate and the time left.
 
     Parameters
     ----------
-    label
-        What is being done, for example "rollout".
     total
-        Units of work in all; `done` of them were finished by an earlier run and do not count in the rate.
+        Units of work in all. An earlier run finished `done` of them; they do not count in the rate.
     unit
         The unit's name in the plural, for example "responses".
     """
@@ -54,9 +52,7 @@ class Progress:
             )
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         if self.done > self._start:
             if self._live or self.done > self._shown_done:
                 self._show()
@@ -64,13 +60,18 @@ class Progress:
                 print(file=self._stream)
 
     def advance(self, count: int, tokens: int = 0, note: str = "") -> None:
-        """Record `count` more finished units and the tokens they took; show the state when it is due."""
+        """Count `count` more finished units and their tokens; show the state if the last line is old enough."""
         self.done += count
         self._tokens += tokens
         self._note = note
         interval = LIVE_INTERVAL if self._live else PLAIN_INTERVAL
         if time.monotonic() - self._shown >= interval:
             self._show()
+
+    def counter(self) -> Callable[[int], None]:
+        """A callback for one part of the work: takes how many units of that part are finished so far."""
+        before = self.done
+        return lambda finished: self.advance(before + finished - self.done)
 
     def _show(self) -> None:
         self._shown, self._shown_done = time.monotonic(), self.done
@@ -101,7 +102,7 @@ def clock(seconds: float) -> str:
 
 
 def require_one_process(command: str) -> None:
-    """Refuse a launcher's several processes for work that they cannot share."""
+    """Refuse several processes of a launcher for work that they cannot share."""
     processes = os.environ.get("WORLD_SIZE", "1")
     if processes != "1":
         raise InputError(
@@ -110,12 +111,12 @@ def require_one_process(command: str) -> None:
         )
 
 
-def say(text: str) -> None:
-    """One plain line for the person watching."""
+def info(text: str) -> None:
+    """Print one line for the person who watches."""
     if FIRST_PROCESS:
         print(printable(text, keep="\n"), file=sys.stderr, flush=True)
 
 
 def warn(text: str) -> None:
-    """One line about something that works but deserves a look."""
-    say(f"warning: {text}")
+    """Print one line about something that works but may be wrong."""
+    info(f"warning: {text}")

@@ -166,7 +166,7 @@ def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe
         raise InputError(f"{path}: not a text file in UTF-8; give a recipe in YAML") from error
     except YamlProblem as error:
         where = f"{path}, line {error.line}" if error.line else str(path)
-        raise InputError(f"{where}: not valid YAML ({error}); mend the file there") from error
+        raise InputError(f"{where}: not valid YAML ({error}); fix the file there") from error
     if not isinstance(data, dict):
         raise InputError(f"{path}: a recipe is a mapping of keys to values; see recipes/tiny.yaml for one")
     data.setdefault("name", path.stem)

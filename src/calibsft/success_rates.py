@@ -1,6 +1,6 @@
-"""How often each question was solved: the one count behind training targets and RL.
+"""Success rates: how often each question was answered rightly, for training targets and RL.
 
-A success rate is over all responses of a question, malformed ones too. A truncated response counts as wrong unless the
+A success rate is over all responses to a question, malformed ones too. A truncated response counts as wrong, unless the
 model was made to answer (`rollout.force_answer`); then that answer counts.
 """
 
@@ -11,7 +11,7 @@ from calibsft.schema import QUESTION_KEYS, Ending
 
 
 def ending_column(forced: pl.Expr | None = None) -> pl.Expr:
-    """How each response ended, by its column `finished` and whether the model was made to answer after it."""
+    """How each response ended, from its column `finished` and whether the model was made to answer."""
     cut = pl.lit(Ending.TRUNCATED.value)
     if forced is not None:
         cut = pl.when(forced).then(pl.lit(Ending.FORCED.value)).otherwise(cut)
@@ -19,16 +19,15 @@ def ending_column(forced: pl.Expr | None = None) -> pl.Expr:
 
 
 def rate_questions(labels: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Add `k` correct of `n` to every response, counted over all responses of its question.
+    """Add to every response how many (`k`) of the `n` responses to its question are correct.
 
-    Questions with a response that could not be graded are left out with a warning.
+    Questions with an ungraded response are left out, with a warning about `source`.
 
     Parameters
     ----------
     labels
-        Columns dataset, question_id, correct (null where ungraded), ending. In the result `correct` is what counts.
-    source
-        The name that the warning uses for the responses.
+        Columns dataset, question_id, correct (null if ungraded), ending. In the result, `correct` is False for truncated
+        responses.
     """
     ungraded = pl.col("correct").is_null().any().over(QUESTION_KEYS)
     lost = labels.filter(ungraded).n_unique(QUESTION_KEYS) if labels["correct"].null_count() else 0
@@ -43,7 +42,7 @@ def rate_questions(labels: pl.DataFrame, source: str) -> pl.DataFrame:
 
 
 def ending_lines(endings: dict[str, int]) -> list[str]:
-    """What truncated responses count for, one line for each way; none where all responses finished."""
+    """How truncated responses count, one line for each way; empty if all responses finished."""
     counted = {
         Ending.TRUNCATED: "truncated responses count as wrong",
         Ending.FORCED: "truncated responses count by the answer that the model was then made to give",
@@ -52,5 +51,5 @@ def ending_lines(endings: dict[str, int]) -> list[str]:
 
 
 def count_endings(labels: pl.DataFrame) -> dict[str, int]:
-    """How many responses ended in which way."""
+    """How many responses ended in each way."""
     return dict(sorted(labels["ending"].value_counts().iter_rows()))

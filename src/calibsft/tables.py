@@ -138,7 +138,7 @@ def telling_what_is_broken(path: Path) -> Iterator[None]:
         first_line = str(error).strip().splitlines()[0]
         kind = "Parquet" if path.is_dir() else path.suffix
         raise InputError(
-            f"{path}: cannot be read as {kind}: {first_line}; mend or convert the file"
+            f"{path}: cannot be read as {kind}: {first_line}; fix or convert the file"
         ) from error
 
 

@@ -1,15 +1,15 @@
-"""YAML that a person wrote or a stage recorded, read strictly: a key stands once, and aliases cannot blow up."""
+"""Read YAML strictly: no repeated keys, and a limit on the values that aliases expand to."""
 
 from typing import Any
 
 import yaml
 
-# A recipe has some hundred values; a few lines of aliases to aliases stand for billions.
+# A recipe has some hundred values; a few lines of nested aliases can expand to billions.
 MOST_VALUES = 10_000
 
 
 class YamlProblem(ValueError):
-    """What is wrong with a text in YAML, and in which line if that is known."""
+    """What is wrong with a YAML text, and in which line if that is known."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
         super().__init__(problem)
@@ -23,13 +23,13 @@ class _StrictLoader(yaml.SafeLoader):
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
                 if key.value in found:
-                    raise YamlProblem(f"the key '{key.value}' stands there twice", key.start_mark.line + 1)
+                    raise YamlProblem(f"the key '{key.value}' occurs twice", key.start_mark.line + 1)
                 found.add(key.value)
         return node
 
 
 def parse_yaml(text: str) -> Any:
-    """The data that `text` writes; a `YamlProblem` says what is wrong with it."""
+    """The data of `text`; raises `YamlProblem` if it is not valid."""
     try:
         loader = _StrictLoader(text)
         node = loader.get_single_node()
@@ -46,14 +46,14 @@ def parse_yaml(text: str) -> Any:
         raise YamlProblem("it is nested too deeply") from error
     except YamlProblem:
         raise
-    except ValueError as error:  # a date or a number that is none
+    except ValueError as error:  # an invalid date or number
         raise YamlProblem(str(error).split(";")[0]) from error
 
 
 def _values(node: yaml.Node, counted: dict[int, int]) -> int:
-    """How many values a node stands for, those of aliases counted wherever they are used."""
+    """How many values a node has, with those of aliases counted at each use."""
     if id(node) not in counted:
-        counted[id(node)] = MOST_VALUES  # an alias to what it stands in
+        counted[id(node)] = MOST_VALUES  # for an alias inside its own node
         parts = [part for pair in node.value for part in pair] if isinstance(node, yaml.MappingNode) else []
         parts = node.value if isinstance(node, yaml.SequenceNode) else parts
         counted[id(node)] = 1 + sum(_values(part, counted) for part in parts)

@@ -7,7 +7,7 @@ from calibsft.artifacts import QUESTIONS, shard_name, write_parquet
 from calibsft.responses.formats import FORMATS
 from calibsft.rollouts.collect import questions_frame, rollouts_frame
 from calibsft.schema import Question, Rollout
-from calibsft.verify.verdicts import verify_folder
+from calibsft.verify.verdicts import verify_responses
 
 # Responses by question, one shard each: an answer, or None for a response without one.
 ANSWERS: dict[Question, list[str | None]] = {
@@ -41,5 +41,5 @@ def write_run(folder: Path, asked: dict[Question, list[str | None]] | None = Non
             for sample, answer in enumerate(answers)
         ]  # fmt: skip
         write_parquet(run.rollouts / shard_name(number), rollouts_frame(rows))
-    verify_folder(run.rollouts, FORMATS["probability"], run.verdicts, "verify")
+    verify_responses(run.rollouts, FORMATS["probability"], run.verdicts, "verify")
     return run

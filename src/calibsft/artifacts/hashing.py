@@ -10,15 +10,14 @@ from calibsft.errors import InputError
 ENDS = 1 << 20
 CLOCK_TICK_NS = 2_000_000_000  # the coarsest in use, FAT's
 # What `from_pretrained` reads: weights, configurations, and the vocabularies and templates of tokenizers. Cards,
-# licences, leftovers of a kill and files of the desktop change nothing in the model.
+# licences, leftovers of a kill and files of a file manager do not belong to the model.
 CHECKPOINT_ENDINGS = {".safetensors", ".bin", ".json", ".model", ".txt", ".jinja", ".tiktoken"}
-
 
 _known: dict[tuple[str, int, int, int, int], str] = {}
 
 
 def file_hash(path: Path) -> str:
-    """The SHA-256 of a file's content, computed once per process as long as the file stays untouched."""
+    """The SHA-256 of a file's content; computed once per process as long as the file does not change."""
     if not path.is_file():
         raise InputError(f"{path}: no such file; check the path")
     found = path.stat()
@@ -27,15 +26,15 @@ def file_hash(path: Path) -> str:
         with path.open("rb") as handle:
             digest = hashlib.file_digest(handle, "sha256").hexdigest()
         if time.time_ns() - found.st_mtime_ns < CLOCK_TICK_NS:
-            return digest  # a change within the same tick of the file system's clock would go unnoticed
+            return digest  # not kept: a change within the same tick of the file system's clock would not show
         _known[key] = digest
     return _known[key]
 
 
 def model_inputs(model: str) -> dict[str, str]:
-    """What a stage records of the checkpoint that it reads: the name of one on the Hub, the content of a folder.
+    """What a stage records about a checkpoint that it reads: its name on the Hub, or a hash of the folder.
 
-    Names, sizes and both ends of the files that belong to it: a replaced checkpoint is noticed without reading gigabytes.
+    The hash is of the names, sizes and both ends of its files, so gigabytes of weights need not be read.
     """
     folder = Path(model)
     if not folder.is_dir():

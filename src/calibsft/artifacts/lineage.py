@@ -1,4 +1,4 @@
-"""What was done to a model before: read beside the checkpoint, where a stage has left it."""
+"""The lineage of a model: what was done to it, read from the manifest beside the checkpoint."""
 
 from pathlib import Path
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from calibsft.artifacts.manifests import read_manifest
 from calibsft.artifacts.names import MANIFEST, SETTINGS
 
-# What fine-tuning is called among the steps of a lineage; RL goes by the name of its method.
+# The name of fine-tuning in a lineage; RL has the name of its method.
 CALIBSFT = "calibsft"
 
 
 def lineage_of(model: str) -> dict[str, Any]:
-    """The steps that made `model` and the seed of the last one, as manifests record them; none for a foreign checkpoint."""
+    """The steps that made `model` and the seed of the last one, as in a manifest; no steps for a foreign checkpoint."""
     stage = Path(model).parent
     if not (stage / MANIFEST).is_file() or not (stage / SETTINGS).is_file():
         return {"lineage": []}
@@ -20,5 +20,5 @@ def lineage_of(model: str) -> dict[str, Any]:
 
 
 def trained(model: str, step: str, seed: int) -> dict[str, Any]:
-    """The lineage of what a training made of `model`."""
+    """The lineage of `model` after one more training step."""
     return {"lineage": [*lineage_of(model)["lineage"], step], "training_seed": seed}

@@ -1,7 +1,7 @@
 """One command at a time in a folder.
 
-The operating system takes a lock back when its process ends, in whatever way it ends. The file `.lock` is kept: what
-counts is the lock on it, not that it exists. Who holds the lock stands in it, for the one who is refused.
+The operating system releases a lock when its process ends in any way. The file `.lock` stays: the lock on it counts, not
+its existence. It names the holder of the lock, for the error of the process that is refused.
 """
 
 import errno
@@ -22,7 +22,7 @@ from calibsft.progress import warn
 LOCK = ".lock"
 RETRY_SECONDS = 0.1
 HOLDER_BYTES = 1000
-# What file systems without locks say, for example Lustre mounted without them.
+# The errors of file systems without locks, for example Lustre mounted without them.
 WITHOUT_LOCKS = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK}
 
 _held: set[int] = set()
@@ -30,23 +30,20 @@ _held: set[int] = set()
 
 @contextmanager
 def locked(folder: Path, patience: float = 0.0) -> Iterator[None]:
-    """Hold the lock of `folder`, which is made if need be; refuse, naming the holder, where another has it.
+    """Hold the lock of `folder`, which is created if it does not exist.
 
-    Parameters
-    ----------
-    patience
-        Seconds to wait for the other one to end.
+    If another process still holds it after `patience` seconds, refuse and name that process.
     """
     make_folder(folder)
     handle = _open(folder / LOCK)
     try:
         _acquire(handle, folder, patience)
         _held.add(handle)
-        _note(handle, _myself())
+        _write(handle, _myself())
         try:
             yield
         finally:
-            _note(handle, b"")
+            _write(handle, b"")
     finally:
         _held.discard(handle)
         os.close(handle)
@@ -85,14 +82,14 @@ def _myself() -> bytes:
     return json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}).encode()
 
 
-def _note(handle: int, content: bytes) -> None:
+def _write(handle: int, content: bytes) -> None:
     with suppress(OSError):  # the lock holds on a full disk too
         os.ftruncate(handle, 0)
         os.pwrite(handle, content, 0)
 
 
 def _holder(handle: int) -> str:
-    """Who has the lock; one that took it this very moment may not have said so yet."""
+    """Who holds the lock; a process that just took it may not have written its name yet."""
     try:
         who = json.loads(os.pread(handle, HOLDER_BYTES, 0))
         return f"process {who['pid']} on {who['host']} has worked in it since {who['since']}"
@@ -100,11 +97,11 @@ def _holder(handle: int) -> str:
         return "another process works in it"
 
 
-def _let_go() -> None:
-    """A forked child must not keep its parent's locks: it may live on when the parent is killed."""
+def _close_in_child() -> None:
+    """A forked child must not hold its parent's locks: it may outlive a killed parent."""
     for handle in _held:
         os.close(handle)
     _held.clear()
 
 
-os.register_at_fork(after_in_child=_let_go)
+os.register_at_fork(after_in_child=_close_in_child)

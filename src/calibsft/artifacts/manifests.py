@@ -1,4 +1,4 @@
-"""What a finished stage wrote down about itself, and whether its files are still as it says."""
+"""Read the manifest of a finished stage, and check the stage's files against it."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -13,17 +13,17 @@ from calibsft.artifacts.names import MANIFEST, SETTINGS
 from calibsft.errors import InputError
 from calibsft.schema import SCHEMA_VERSION
 
-# Not the whole folder: hours of samples may lie beside a single damaged file.
+# Not the whole folder: hours of sampling may be beside one damaged file.
 REDO = "remove {remove}, then run the stage again, which makes only what is missing"
-# What every stage writes down about itself, and of which kind it is.
-ALWAYS_THERE: dict[str, type | tuple[type, ...]] = {
+# The keys of every manifest, and their types.
+REQUIRED: dict[str, type | tuple[type, ...]] = {
     "stage": str, "content_hash": str, "inputs": dict, "files": dict, "bytes": dict,
     "wall_seconds": (int, float), "resumed": bool,
 }  # fmt: skip
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a complete stage, with its schema version checked."""
+    """The manifest of a finished stage; refuses another schema version and missing or damaged files."""
     path = folder / MANIFEST
     if not path.is_file():
         raise InputError(
@@ -39,7 +39,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise InputError(
             f"{path}: schema version {version} is not {SCHEMA_VERSION}; use the calibsft that wrote it"
         )
-    if not all(isinstance(manifest.get(key), kind) for key, kind in ALWAYS_THERE.items()):
+    if not all(isinstance(manifest.get(key), kind) for key, kind in REQUIRED.items()):
         _refuse(path)
     for name, size in manifest["bytes"].items():
         if not (folder / name).is_file():
@@ -50,7 +50,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def check_content(path: Path) -> None:
-    """Refuse a file or folder of a finished stage whose content is not that of its manifest; others are not checked."""
+    """Refuse a file or folder of a finished stage whose content differs from its manifest; other paths are not checked."""
     place = path.resolve()
     around = (path, *path.parents, *place.parents)
     folder = next((folder for folder in around if _is_finished_stage(folder)), None)
@@ -63,23 +63,19 @@ def check_content(path: Path) -> None:
 
 @contextmanager
 def telling_damage(paths: Iterable[Path]) -> Iterator[None]:
-    """Where something fails that reads from finished stages, say which of their files is damaged, if one is."""
+    """If reading from finished stages fails inside, and a file of theirs is damaged, name that file."""
     try:
         yield
     except InputError:
         raise
-    except (
-        pl.exceptions.PolarsError,
-        ValueError,
-        KeyError,
-    ):  # what garbage in a table or a JSON file leads to
+    except (pl.exceptions.PolarsError, ValueError, KeyError):  # raised for garbage in a table or a JSON file
         for path in paths:
             check_content(path)
         raise
 
 
 def _is_finished_stage(folder: Path) -> bool:
-    # Others write files called manifest.json too.
+    # Other programs write files called manifest.json too.
     return (folder / MANIFEST).is_file() and (folder / SETTINGS).is_file()
 
 

@@ -4,17 +4,17 @@ from pathlib import Path
 
 MANIFEST = "manifest.json"
 SETTINGS = "recipe.resolved.yaml"
-# What trainings leave beside their model: the journal of steps, evaluations on the way; and of a start, its gradient.
+# Files of a training: the journal of steps, evaluations during training, the gradient at its start.
 JOURNAL, EVALS, GRADIENT = "metrics.jsonl", "evals.jsonl", "gradient.json"
-# What was asked, beside the responses to it.
+# The questions, beside the responses to them.
 QUESTIONS = "questions.parquet"
-# Training rows token by token, with what supervised each.
+# Training rows token by token, with the weight of each token.
 SUPERVISION = "supervision.parquet"
-# Describes a checkpoint and is not part of it: an evaluation adds its figures later.
+# Describes a checkpoint and is not part of it: an evaluation adds its table later.
 CARD = "README.md"
-# What a judge said, in the order in which it did: not part of a stage's content.
+# The replies of a judge in the order of their arrival, so not part of a stage's content.
 JUDGE_CACHE = "judge.jsonl"
-# What all parts of an interrupted stage took so far.
+# The time and memory of all parts of an interrupted stage so far.
 COST = "cost.json"
 
 
@@ -28,5 +28,5 @@ def shards(folder: Path) -> list[Path]:
 
 
 def is_hidden(path: Path) -> bool:
-    """Whether a file is not data: a lock, or what file managers leave, such as `.DS_Store`."""
+    """Whether a file is not data: a lock, or a file of a file manager such as `.DS_Store`."""
     return path.name.startswith(".")

@@ -1,4 +1,4 @@
-"""What a stage wrote down when it began - its settings and inputs - and how they differ from those of today."""
+"""The record of a stage from its beginning - settings and inputs - and how it differs from today's."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from calibsft.yaml_text import YamlProblem, parse_yaml
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
-    """What an earlier run wrote down about a stage's folder, None when there was none."""
+    """The record of an earlier run in a stage folder, None if there is none."""
     path = folder / SETTINGS
     if not path.is_file():
         return None
@@ -28,7 +28,7 @@ def read_record(folder: Path) -> dict[str, Any] | None:
 
 
 def recorded_settings(folder: Path) -> dict[str, Any]:
-    """The settings that shaped a stage, as it wrote them down."""
+    """The settings of a stage, as its record has them."""
     record = read_record(folder)
     if record is None:
         raise InputError(f"{folder}: no {SETTINGS} there, so this is not a stage; run the stage again")
@@ -37,7 +37,7 @@ def recorded_settings(folder: Path) -> dict[str, Any]:
 
 
 def changed(old: Mapping[str, Any], settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str | None:
-    """The first difference between a record and the settings and inputs of today, or None."""
+    """The first difference between a record and today's settings and inputs, None if there is none."""
     if old.get("schema_version") != SCHEMA_VERSION:
         return f"it has schema version {old.get('schema_version')}, this program writes {SCHEMA_VERSION}"
     before, now = flatten(old["settings"]), flatten(json.loads(json.dumps(settings)))

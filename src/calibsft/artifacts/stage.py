@@ -1,11 +1,9 @@
-"""One stage's folder: begun, resumed, refused or skipped, and finished with its manifest."""
+"""The folder of one stage: begin, resume, refuse or skip it, and finish it with its manifest."""
 
 import hashlib
 import json
 import platform
-import resource
 import shutil
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,7 +21,7 @@ from calibsft.artifacts.records import changed, read_record
 from calibsft.artifacts.stopwatch import Stopwatch
 from calibsft.artifacts.writing import TEMPORARY, make_folder, telling_no_room, write_json, write_text
 from calibsft.errors import InputError
-from calibsft.progress import FIRST_PROCESS, clock, say
+from calibsft.progress import FIRST_PROCESS, clock, info
 from calibsft.schema import SCHEMA_VERSION
 
 
@@ -34,15 +32,15 @@ class StageFolder:
     Attributes
     ----------
     settings
-        Everything that shapes the stage's result, as plain data.
+        All settings that decide the stage's result, as plain data.
     inputs
-        Content hashes of what it reads, by name.
+        Content hashes of what the stage reads, by name.
     reads
         Files and folders of other stages that it reads.
     label
-        What lines about the stage call it.
+        The name of the stage in progress lines.
     outdated
-        What of a finished stage's manifest this program would do differently, as part of a sentence.
+        From a finished stage's manifest to what this program would do differently, as part of a sentence.
     """
 
     path: Path
@@ -60,25 +58,23 @@ class StageFolder:
         return (self.path / MANIFEST).is_file()
 
     def begin(self) -> None:
-        """Take up the folder: new, or as an earlier run with the same settings left it."""
+        """Prepare the folder: a new one, or one from an earlier run with the same settings."""
         self.check_unchanged()
         make_folder(self.path)
         for leftover in list(self.path.rglob(f"*{TEMPORARY}")):
             _remove(leftover)
         self._resumed = self._has_work()
-        write_text(self.path / SETTINGS, yaml.safe_dump(self._record(), sort_keys=False, allow_unicode=True))
-        self._stopwatch = Stopwatch(self.path / COST, write_text, peak_memory_mb)
-
-    def _record(self) -> dict[str, Any]:
-        return {
+        record = {
             "schema_version": SCHEMA_VERSION,
             "stage": self.stage,
             "settings": self.settings,
             "inputs": self.inputs,
         }
+        write_text(self.path / SETTINGS, yaml.safe_dump(record, sort_keys=False, allow_unicode=True))
+        self._stopwatch = Stopwatch(self.path / COST)
 
     def check_unchanged(self, settings_only: bool = False) -> None:
-        """Refuse a folder made under other settings or from other inputs, naming the first difference."""
+        """Refuse a folder with other settings or inputs; the error names the first difference."""
         self._check_own()
         difference = self.difference(settings_only)
         if difference:
@@ -87,7 +83,7 @@ class StageFolder:
             )
 
     def _check_own(self) -> None:
-        """Refuse a folder that is not one of this stage."""
+        """Refuse a folder that does not belong to this stage."""
         if self.path.is_dir() and not (self.path / SETTINGS).is_file() and self._has_work():
             raise InputError(
                 f"{self.path}: the folder is not empty and not a stage of calibsft; choose another one with --out"
@@ -100,7 +96,7 @@ class StageFolder:
             )
 
     def difference(self, settings_only: bool = False) -> str | None:
-        """What changed since this folder was begun, or None; a folder without any work has nothing to lose."""
+        """What changed since this folder was begun, None if nothing did or the folder has no work to lose."""
         old = read_record(self.path)
         if old is None or not self._has_work():
             return None
@@ -108,7 +104,7 @@ class StageFolder:
         return found or (self.outdated(self.manifest()) if self.complete else None)
 
     def _has_work(self) -> bool:
-        """Whether there is more than the settings, the cost, what a kill while writing them left, hidden and empty files."""
+        """Whether there are files besides settings, cost, their leftovers after a kill, and hidden and empty files."""
         return any(
             file.is_file()
             and file.stat().st_size > 0
@@ -126,20 +122,20 @@ class StageFolder:
         patience: float = 0.0,
         again: bool = False,
     ) -> None:
-        """Let `work` fill the folder, unless an earlier run has completed it.
+        """Let `work` fill the folder, unless it is complete.
 
         Parameters
         ----------
         work
             Takes the folder and returns facts for the manifest.
         fresh
-            Start over what was made under other settings or from other inputs, instead of refusing it.
+            Start over a folder with other settings or inputs, instead of refusing it.
         hash_check
-            Refuse to read files of other stages that are not as their manifests say.
+            Refuse to read files of other stages that differ from their manifests.
         patience
-            Seconds to wait for another process that works in the folder, before it is refused.
+            Seconds to wait for another process that works in the folder.
         again
-            Start over whatever is there.
+            Start over in any case.
         """
         if not FIRST_PROCESS:
             # The first process holds the lock, checks the folder and writes the manifest; the others share the work.
@@ -160,31 +156,30 @@ class StageFolder:
                     with self._stopwatch:
                         facts = work(self.path)
                     self.finish(**facts)
-                say(f"{self.label or self.stage}: done in {clock(self.manifest()['wall_seconds'])}")
+                info(f"{self.label or self.stage}: done in {clock(self.manifest()['wall_seconds'])}")
 
     def _was_done(self) -> bool:
-        """Whether an earlier run has completed the stage under the same settings, which is said; refuses others."""
+        """Whether the stage is complete with the same settings, which is reported; refuses other settings."""
         self.check_unchanged()
         if self.complete:
-            self.manifest()  # refuses a folder that lost or changed a file since
-            say(f"{self.label or self.stage}: done before, skipped ({self.path})")
+            self.manifest()  # refuses missing and damaged files
+            info(f"{self.label or self.stage}: done before, skipped ({self.path})")
         return self.complete
 
     def discard(self) -> None:
-        """Delete everything in the folder but its lock, provided that it holds this stage."""
+        """Delete everything in the folder except its lock, if it belongs to this stage."""
         old = read_record(self.path)
         if old is None or old["stage"] != self.stage:
-            return  # `check_unchanged` says what is wrong with it
-        (self.path / MANIFEST).unlink(
-            missing_ok=True
-        )  # first: without its files it would describe a damaged stage
+            return  # `check_unchanged` reports what is wrong with it
+        # The manifest first: without its files it would describe a damaged stage.
+        (self.path / MANIFEST).unlink(missing_ok=True)
         for entry in self.path.iterdir():
             if entry.name != LOCK:
-                with suppress(OSError):  # what cannot be removed is refused as changed
+                with suppress(OSError):  # a file that cannot be removed is refused later, as changed
                     _remove(entry)
 
     def finish(self, **facts: Any) -> None:
-        """Write the manifest: hashes of every file, and the cost and circumstances of the work."""
+        """Write the manifest: hashes of every file, the cost of the work, and `facts`."""
         files = [f for f in sorted(self.path.rglob("*")) if self._counts(f)]
         hashes = {str(f.relative_to(self.path)): file_hash(f) for f in files}
         write_json(
@@ -205,7 +200,7 @@ class StageFolder:
         )
 
     def _counts(self, file: Path) -> bool:
-        """Data counts towards the content; settings, logs of the work, model cards and hidden files do not."""
+        """Whether a file belongs to the stage's content; settings, logs, model cards and hidden files do not."""
         return (
             file.is_file()
             and not is_hidden(file)
@@ -218,14 +213,8 @@ class StageFolder:
 
 
 def _remove(path: Path) -> None:
-    """Delete a file or a whole folder, also one that is gone already."""
+    """Delete a file or a whole folder; it may be gone already."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def peak_memory_mb() -> float:
-    """The most memory this process has held, in MB."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(peak / (1024**2 if sys.platform == "darwin" else 1024), 1)

@@ -1,37 +1,29 @@
-"""How long a stage worked and the most memory it held, over all parts of an interrupted stage.
+"""The time and the peak memory of a stage, over all parts of an interrupted stage.
 
-A killed process writes nothing at its end, so the figures are written while it works. Losing them would lose no result:
-a file that cannot be read or written never stops the work.
+A killed process cannot write at its end, so the figures are written during the work. They are not part of the result: a
+file that cannot be read or written never stops the work.
 """
 
 import json
+import resource
+import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
-# A killed part loses at most so many seconds of its time.
+from calibsft.artifacts.writing import write_text
+
+# A killed part loses at most this many seconds of its time.
 BEAT_SECONDS = 1.0
 
 
 class Stopwatch:
-    """Adds this part of the work to what the file says of earlier ones; inside `with`, the file is kept up to date.
+    """Adds this part of the work to the earlier ones in the file `path`; inside `with`, the file is kept up to date."""
 
-    Parameters
-    ----------
-    path
-        Where the figures are kept.
-    write
-        Writes the text of a file so that it is there whole or not at all.
-    memory
-        The most memory that this process has held so far, in MB.
-    """
-
-    def __init__(self, path: Path, write: Callable[[Path, str], None], memory: Callable[[], float]) -> None:
-        self._path, self._write, self._memory = path, write, memory
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._before = _recorded(path)
         self._began = time.monotonic()
         self._ended = threading.Event()
@@ -39,18 +31,16 @@ class Stopwatch:
 
     @property
     def cost(self) -> dict[str, float]:
-        """What all parts took together so far."""
+        """The time and memory of all parts so far."""
         seconds = self._before["wall_seconds"] + time.monotonic() - self._began
-        memory = max(self._before["peak_memory_mb"], self._memory())
+        memory = max(self._before["peak_memory_mb"], _peak_memory_mb())
         return {"wall_seconds": round(seconds, 3), "peak_memory_mb": memory}
 
     def __enter__(self) -> Self:
         self._beats.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._ended.set()
         self._beats.join()
         self._keep()
@@ -61,12 +51,18 @@ class Stopwatch:
 
     def _keep(self) -> None:
         with suppress(Exception):
-            self._write(self._path, json.dumps(self.cost) + "\n")
+            write_text(self._path, json.dumps(self.cost) + "\n")
 
 
 def _recorded(path: Path) -> dict[str, float]:
-    """What earlier parts took; nothing where there was none or the file is damaged."""
+    """The time and memory of earlier parts; zeros if there are none or the file is damaged."""
     with suppress(OSError, ValueError, TypeError, KeyError):
         found = json.loads(path.read_text(encoding="utf-8"))
         return {name: float(found[name]) for name in ("wall_seconds", "peak_memory_mb")}
     return {"wall_seconds": 0.0, "peak_memory_mb": 0.0}
+
+
+def _peak_memory_mb() -> float:
+    """The most memory that this process has used so far, in MB."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (1024**2 if sys.platform == "darwin" else 1024), 1)

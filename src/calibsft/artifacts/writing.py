@@ -1,4 +1,4 @@
-"""Files that appear whole: written under a temporary name, synced, and renamed."""
+"""Write files atomically: under a temporary name, synced, and renamed."""
 
 import json
 import os
@@ -16,12 +16,12 @@ TEMPORARY = ".partial"
 
 
 def temporary_name(path: Path) -> Path:
-    """A name beside `path` that cannot be foreseen: a link waiting under it would lead what is written elsewhere."""
+    """A random name beside `path`; under a name that can be guessed, a planted link could redirect the write."""
     return path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
 
 
 def write_atomic(path: Path, write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file, make it durable, and give it its name in one step."""
+    """Let `write` fill a temporary file, sync it, and rename it to `path` in one step."""
     partial = temporary_name(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -38,12 +38,13 @@ def write_atomic(path: Path, write: Callable[[Path], object]) -> None:
             ) from error
         raise
     finally:
-        _forget(partial)
+        with suppress(OSError):  # it is there only after a failure
+            partial.unlink(missing_ok=True)
 
 
 @contextmanager
 def telling_no_room(folder: Path) -> Iterator[None]:
-    """Say in one sentence that the disk is full, whichever library was writing into `folder`."""
+    """Report a full disk in one sentence, whichever library writes into `folder`."""
     try:
         yield
     except Exception as error:
@@ -57,19 +58,13 @@ def telling_no_room(folder: Path) -> Iterator[None]:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder, and those around it, unless it exists."""
+    """Create a folder and its parents, unless they exist."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
             f"{folder}: cannot be made a folder ({error.strerror}); choose another one with --out"
         ) from error
-
-
-def _forget(partial: Path) -> None:
-    """Remove what a failed write left, if it left anything that can be removed."""
-    with suppress(OSError):
-        partial.unlink(missing_ok=True)
 
 
 def _sync_folder(folder: Path) -> None:

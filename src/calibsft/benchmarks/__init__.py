@@ -1,4 +1,4 @@
-"""What is asked: one file per benchmark, all listed here."""
+"""The benchmarks: one file each, all listed here."""
 
 from calibsft.benchmarks.aime import AIME
 from calibsft.benchmarks.benchmark import Benchmark
@@ -44,7 +44,7 @@ BENCHMARKS: dict[str, Benchmark] = {
 
 
 def get_benchmark(name: str) -> Benchmark:
-    """The benchmark called `name`; an unknown name is refused with the nearest right one."""
+    """The benchmark called `name`; refuses an unknown name and suggests the nearest known one."""
     if name not in BENCHMARKS:
         unknown_name("benchmark", name, list(BENCHMARKS))
     return BENCHMARKS[name]

@@ -1,7 +1,7 @@
 r"""AIME 2024, 2025 and 2026: 30 competition problems each, whose answers are whole numbers from 0 to 999.
 
-With so few questions, each is asked 32 times. Some copies of the data end each problem with a line that asks
-for `\boxed{}`: it is left out, since the response format says where an answer goes.
+There are few questions, so each is asked 32 times. Some copies of the data end each problem with a line that asks for
+`\boxed{}`. It is left out, since the response format says where the answer goes.
 """
 
 from calibsft.benchmarks.benchmark import Benchmark

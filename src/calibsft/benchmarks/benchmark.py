@@ -1,4 +1,4 @@
-"""What a benchmark is: data plus at most one small function; loader, grader and CLI know the rest."""
+"""The type of a benchmark: data and at most one small function from a row to a question."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -19,14 +19,6 @@ def plain_question(row: Row) -> Question:
     return row.question(row.text("question", "problem"), row.text("answer"), id=row.own_id("id"))
 
 
-def one_row(fields: Fields) -> list[Fields]:
-    return [fields]
-
-
-def all_questions(questions: list[Question]) -> list[Question]:
-    return questions
-
-
 @dataclass(frozen=True, slots=True)
 class Benchmark:
     """A versioned set of questions.
@@ -34,30 +26,30 @@ class Benchmark:
     Attributes
     ----------
     domain
-        "id" when questions like these are trained on, "ood" otherwise, "own" for a user's file; results are averaged by
+        "id" if questions like these are trained on, "ood" if not, "own" for a user's file; results are averaged by
         domain.
     grader
-        The kind that grades the answers.
+        The grader of the answers.
     row_graders
-        Other kinds, where `to_question` chooses one per row.
+        Other graders, where `to_question` chooses one per row.
     samples
         Responses per question at evaluation.
     version
         Raise it whenever a question, an id or a gold changes.
     size
-        How many questions there are as published; None where that is not fixed.
+        The number of questions as published; None if it is not fixed.
     hub, config, hub_split
         Where the Hub has the data.
     to_question
         Makes a question of a row.
     stems, parts
-        Names of local files beyond the benchmark's own name and the Hub's; see `sources.Place`.
+        Names of local files besides the benchmark's own name and the Hub's; see `sources.Place`.
     expand
-        The rows that one record of the data stands for.
+        Makes rows of one record of the data.
     select
-        Which of all the questions belong to the benchmark, in which order.
+        Chooses and orders the questions of the benchmark.
     embedded
-        The questions themselves, for a benchmark without data files.
+        Gives the questions of a benchmark without data files.
     training
         Whether this is for training and not for evaluation.
     """
@@ -75,33 +67,29 @@ class Benchmark:
     to_question: Callable[[Row], Question] = plain_question
     stems: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
-    expand: Callable[[Fields], list[Fields]] = one_row
-    select: Callable[[list[Question]], list[Question]] = all_questions
+    expand: Callable[[Fields], list[Fields]] = lambda fields: [fields]
+    select: Callable[[list[Question]], list[Question]] = lambda questions: questions
     embedded: Callable[[], Sequence[Question]] | None = None
     training: bool = False
     row_graders: tuple[str, ...] = ()
 
     @property
     def place(self) -> Place:
-        """Where the data is looked for."""
+        """Where to look for the data."""
         names = (self.name, self.hub.rpartition("/")[2], *self.stems)
         return Place(self.hub, self.config, self.hub_split, tuple(dict.fromkeys(names)), self.parts)
 
     def load(self, data_dir: Path | None = None) -> list[Question]:
         """The questions, in a fixed order, each with its own id.
 
-        Parameters
-        ----------
-        data_dir
-            A folder with the benchmark's files; None loads them from the Hub. An embedded benchmark needs
-            neither. Data that is missing or cannot be read raises `InputError`.
+        The data comes from the files in `data_dir`, else from the Hub; an embedded benchmark needs neither.
         """
         if self.embedded:
             return list(self.embedded())
         return distinct(self.select([self.to_question(row) for row in self.rows(data_dir)]))
 
     def rows(self, data_dir: Path | None = None) -> Iterator[Row]:
-        """The rows of the data, before anything is left out."""
+        """All rows of the data."""
         if data_dir is None:
             sources = [(self.place.shown, hub_rows(self.place))]
         else:
@@ -115,14 +103,13 @@ class Benchmark:
 
 
 def distinct(questions: Sequence[Question]) -> list[Question]:
-    """Questions with one id each: a repeated one is left out, another one under its id gets a suffix."""
-    taken, seen = {question.id for question in questions}, set[str]()
-    named = []
+    """Questions with distinct ids: a repeated question is left out, another question with the same id gets a suffix."""
+    taken = {question.id for question in questions}
+    named: dict[str, Question] = {}
     for question in dict.fromkeys(questions):
         id_ = question.id
-        if id_ in seen:
+        if id_ in named:
             id_ = next(new for count in itertools.count(2) if (new := f"{id_}-{count}") not in taken)
             taken.add(id_)
-        seen.add(id_)
-        named.append(replace(question, id=id_))
-    return named
+        named[id_] = replace(question, id=id_)
+    return list(named.values())

@@ -1,9 +1,8 @@
 """DeepScaleR: competition problems to train on, and 2,000 of them held out as DeepScaleR-Eval.
 
-Questions are the same if they are after collapsing white space and folding case. Each is kept once; one whose
-copies disagree about the answer is dropped, and so is one without an answer. The held-out questions are those
-with the smallest hashes of seed and question: a shuffle of positions would send every question to another
-side as soon as the data has one row more or less, while here such a row moves at most one.
+Questions are the same if they differ only in white space and case. Each is kept once. A question is dropped if its copies
+have different answers, or none. The held-out questions are those with the smallest hashes of seed and question. After a
+shuffle of positions, one row more or less could move every question to the other side; by hashes it moves at most one.
 """
 
 from collections import defaultdict
@@ -24,24 +23,24 @@ def to_question(row: Row) -> Question:
 
 
 def same(text: str) -> str:
-    """What two texts of one question have in common."""
+    """The normal form of a question's text."""
     return " ".join(text.split()).casefold()
 
 
 def clean(questions: list[Question]) -> list[Question]:
-    """Each question once, without those that have no answer or several; in the order of `place`."""
+    """Each question once, without those that have no answer or several, in the order of `place`."""
     copies = defaultdict(list)
     for question in questions:
         copies[same(question.text)].append(question)
     if empty := sum(not question.gold for question in questions):
         warn(f"DeepScaleR: {empty} rows have no answer; their questions are left out")
     agreed = [group for group in copies.values() if len({q.gold for q in group}) == 1 and group[0].gold]
-    # Of texts that differ in space or case, the smallest: the choice must not depend on the rows' order.
+    # Of texts that differ in space or case, the smallest, so that the choice does not depend on the order of rows.
     return sorted((min(group, key=lambda q: q.text) for group in agreed), key=place)
 
 
 def place(question: Question) -> bytes:
-    """Where a question stands in the seeded order, whatever other questions there are."""
+    """The sort key of a question in the seeded order; it does not depend on other questions."""
     return sha256(f"{SEED}\0{same(question.text)}".encode()).digest()
 
 

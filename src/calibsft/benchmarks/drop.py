@@ -1,10 +1,10 @@
 """DROP: 9,535 questions that count, compare and add over a passage.
 
-The golds are alternatives, each a span or several joined by newlines. The original file keeps the annotators'
-answers apart. The Hub lists all their spans in one: each is taken as an alternative, and all together as one
-more.
+The golds are alternatives: each is one span, or several spans joined by newlines. The original file has the answer of
+each annotator. The Hub has one list of all their spans: each span is an alternative, and all together are one more.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from calibsft.benchmarks.benchmark import Benchmark
@@ -45,7 +45,7 @@ def spans_of(row: Row) -> tuple[str, ...]:
     answers = row.fields["answers_spans"]
     if not isinstance(answers, dict):
         raise row.refuse("field 'answers_spans' is not an object with spans; store it as the Hub does")
-    spans = Row(row.source, row.number, row.index, answers, row.dataset, row.grader).texts("spans")
+    spans = replace(row, fields=answers).texts("spans")
     return spans if len(spans) == 1 else (*spans, "\n".join(spans))
 
 

@@ -1,6 +1,6 @@
-"""Grade every gold against itself: what fails here is wrong, or not counted, in every response.
+"""Grade every gold against itself: a gold that fails here counts as wrong, or not at all, in every response.
 
-Which answers state a gold is said by its grader. Does not judge whether a gold is true.
+Its grader says which answers state a gold. Does not check whether a gold is true.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from calibsft.verify.pool import find_grader
 
 @dataclass(frozen=True, slots=True)
 class GoldFailure:
-    """A gold that its own grader does not accept, as it was answered."""
+    """An answer that states a gold, and that its own grader does not accept."""
 
     question_id: str
     answer: str
@@ -22,7 +22,7 @@ class GoldFailure:
 
 @dataclass(frozen=True, slots=True)
 class GoldCheck:
-    """What became of a benchmark's golds; a question passes if all its golds do, in every form."""
+    """The result of checking a benchmark's golds; a question passes if all its golds pass in every form."""
 
     questions: int
     answers: int
@@ -36,7 +36,7 @@ class GoldCheck:
 def check_golds(
     questions: Sequence[Question], on_progress: Callable[[int, int], None] | None = None
 ) -> GoldCheck:
-    """Answer every question with each of its golds and grade that."""
+    """Answer every question with each of its golds, and grade the answers."""
     asked = [(question, answer) for question in questions for answer in gold_answers(question)]
     items = [GradeItem(q.grader, q.gold, answer, q.tolerance, q.text) for q, answer in asked]
     grades = grade_all(items, on_progress)

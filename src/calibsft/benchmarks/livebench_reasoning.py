@@ -1,11 +1,11 @@
-"""LiveBench reasoning: 200 puzzles of three kinds, each kind with rules of its own for grading."""
+"""LiveBench reasoning: 200 puzzles of three kinds; each kind has its own grader."""
 
 from calibsft.benchmarks.benchmark import Benchmark
 from calibsft.benchmarks.row import Row
 from calibsft.schema import Question
 from calibsft.tables import shown
 
-# From this release on, a zebra puzzle asks several things at once.
+# From this release on, a zebra puzzle has several answers.
 SEVERAL_ANSWERS_SINCE = "2024-11-25"
 WEB_OF_LIES, SPATIAL = "livebench-web-of-lies", "livebench-spatial"
 ZEBRA, ZEBRA_WORD = "livebench-zebra", "livebench-zebra-word"

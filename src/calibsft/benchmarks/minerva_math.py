@@ -17,7 +17,7 @@ def to_question(row: Row) -> Question:
 
 
 def last_boxed(text: str) -> str:
-    r"""What the last `\boxed{}` of a text holds, braces matched; empty if there is none or it never closes."""
+    r"""The content of the last `\boxed{}` of a text; empty if there is none or it does not close."""
     _, box, rest = text.rpartition(r"\boxed{")
     depth = 1
     for match in _BRACE.finditer(rest) if box else ():

@@ -8,9 +8,10 @@ from calibsft.schema import Question
 
 
 def to_question(row: Row) -> Question:
-    aliases = row.texts("answer_aliases") if row.fields.get("answer_aliases") else ()
     text = with_passages(passages(row), row.text("question"))
-    return row.question(text, unique([row.text("answer"), *aliases]), id=row.own_id("id"))
+    return row.question(
+        text, unique([row.text("answer"), *row.optional_texts("answer_aliases")]), id=row.own_id("id")
+    )
 
 
 def passages(row: Row) -> list[str]:

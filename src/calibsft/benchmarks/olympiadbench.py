@@ -1,7 +1,7 @@
 """OlympiadBench: 674 English text-only olympiad problems of mathematics with open answers.
 
-Several final answers are one gold, separated by commas: all are asked for, in any order. `error` is the
-absolute tolerance where the data states one. A unit is not part of the gold.
+Several final answers are one gold, separated by commas: all are required, in any order. `error` is the absolute tolerance,
+if the data has one. A unit is not part of the gold.
 """
 
 from calibsft.benchmarks.benchmark import Benchmark

@@ -1,6 +1,6 @@
 """PopQA: 14,267 questions about entities of all popularities; an answer that contains an alias is right.
 
-1,199 questions are repeated, so rows are told apart by id and never by their text.
+1,199 questions are repeated, so rows are identified by id and never by their text.
 """
 
 from calibsft.benchmarks.benchmark import Benchmark
@@ -10,8 +10,7 @@ from calibsft.schema import Question
 
 def to_question(row: Row) -> Question:
     if "answer" in row.fields:
-        aliases = row.texts("aliases") if row.fields.get("aliases") else ()
-        golds = unique([row.text("answer"), *aliases])
+        golds = unique([row.text("answer"), *row.optional_texts("aliases")])
     else:
         golds = row.texts("possible_answers", "golden_answers")
     return row.question(row.text("question"), golds, id=row.own_id("id"))

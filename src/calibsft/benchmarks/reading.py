@@ -1,7 +1,7 @@
-"""Rows of a local data file: JSON, JSONL, TSV, CSV or Parquet, plain or gzipped; nested fields stay nested.
+"""Read the rows of a local data file: JSON, JSONL, TSV, CSV or Parquet, plain or gzipped.
 
-Does not search for files (`sources`) and does not check fields (`row`). Unlike `calibsft.tables`, it takes
-rows of any shape: one benchmark's rows may differ in their fields.
+Nested fields stay nested, and rows may differ in their fields, unlike in `calibsft.tables`. Does not search for files
+(`sources`) and does not check fields (`row`).
 """
 
 import csv
@@ -16,9 +16,9 @@ from calibsft.errors import InputError
 from calibsft.packed import opened
 
 Fields = dict[str, Any]
-# What a table without a header holds, column by column.
+# The columns of a table without a header.
 HEADERLESS = ("question", "answer")
-# A first line is a header if it names the column of the question.
+# The first line is a header if it has one of these names.
 QUESTION_COLUMNS = {"question", "problem", "prompt", "context", "turns"}
 
 
@@ -71,7 +71,7 @@ def _parse(data: bytes, path: Path, where: str) -> Any:
     except UnicodeDecodeError:
         raise
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}{where}: not valid JSON ({error}); mend the file") from error
+        raise InputError(f"{path}{where}: not valid JSON ({error}); fix the file") from error
 
 
 def _table(separator: str) -> Callable[[bytes, Path], list[Fields]]:
@@ -81,7 +81,7 @@ def _table(separator: str) -> Callable[[bytes, Path], list[Fields]]:
         try:
             lines = [cells for cells in csv.reader(text, delimiter=separator) if cells]
         except csv.Error as error:
-            raise InputError(f"{path}: not a readable table ({error}); mend or convert the file") from error
+            raise InputError(f"{path}: not a readable table ({error}); fix or convert the file") from error
         has_header = bool(lines) and bool(QUESTION_COLUMNS & {cell.strip() for cell in lines[0]})
         names = [cell.strip() for cell in lines[0]] if has_header else list(HEADERLESS)
         return [

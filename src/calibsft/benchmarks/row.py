@@ -1,7 +1,7 @@
-"""One row of a benchmark's data: its fields as checked text, and the question made of them.
+"""One row of a benchmark's data: its fields as checked text, and the question made from them.
 
-Every complaint names the source, the row (1-based) and the field. Does not know where rows come from
-(`sources`) nor what a benchmark asks (its own file).
+Every error names the source, the row (1-based) and the field. Does not know where rows come from (`sources`) or what a
+benchmark asks (its own file).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,18 +15,18 @@ from calibsft.tables import list_of, shown
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row and what it takes to make a `Question` of it.
+    """A row, with what is needed to make a `Question` of it.
 
     Attributes
     ----------
     source, number
         The file or Hub dataset and the 1-based row in it, for messages.
     index
-        The 0-based place in the whole benchmark: the id of a row that has none of its own.
+        The 0-based position in the whole benchmark: the id of a row without an own id.
     fields
         The values by name; nested ones are lists and mappings.
     dataset, grader
-        Of the benchmark; `question` copies them.
+        The benchmark's; `question` copies them.
     """
 
     source: str
@@ -49,11 +49,11 @@ class Row:
         return Question(id or str(self.index), text, gold, grader or self.grader, self.dataset, tolerance)
 
     def has(self, name: str) -> bool:
-        """Whether the field is there and not null."""
+        """Whether the field exists and is not null."""
         return not _is_null(self.fields.get(name))
 
     def own_id(self, *names: str) -> str:
-        """The first of these fields that the row has, as its id; else the row's index."""
+        """The first of these fields that the row has, or the row's index, as its id."""
         name = next((name for name in names if self.has(name)), None)
         return self.text(name) if name else str(self.index)
 
@@ -63,16 +63,20 @@ class Row:
         return text if text else self._refuse_empty(names)
 
     def optional_text(self, *names: str) -> str:
-        """The same, but a row may have it empty or null; the field itself must be there."""
+        """The same, but the field may be empty or null; it must exist."""
         name, value = self._find(names)
         return self._as_text(name, value)
 
     def texts(self, *names: str) -> tuple[str, ...]:
-        """The same for texts of which any will do: repeated ones are left out."""
+        """The texts of a list as in `all_texts`, without repeated ones."""
         return unique(self.all_texts(*names))
 
+    def optional_texts(self, name: str) -> tuple[str, ...]:
+        """The same, but the field may be empty, null or missing."""
+        return self.texts(name) if self.fields.get(name) else ()
+
     def all_texts(self, *names: str) -> tuple[str, ...]:
-        """The texts of a list, of a list written as text, or one text; empty ones do not count as texts."""
+        """The texts of a list, of a list written as text, or one text; without empty ones."""
         name, value = self._find(names)
         values = self._as_list(name, value) if isinstance(value, str) else value
         if not isinstance(values, Sequence):
@@ -81,7 +85,7 @@ class Row:
         return found if found else self._refuse_empty(names)
 
     def refuse(self, problem: str) -> InputError:
-        """The error that says what is wrong with this row."""
+        """The error about this row."""
         return InputError(f"{self.source}, row {self.number}: {problem}")
 
     def _find(self, names: Sequence[str]) -> tuple[str, Any]:
@@ -106,7 +110,7 @@ class Row:
             raise self.refuse(f"field '{name}' holds a {kind} where a text is needed; write a text")
         text = str(value).strip()
         if not _is_unicode(text):
-            raise self.refuse(f"field '{name}' is not valid Unicode (half a surrogate pair); mend the text")
+            raise self.refuse(f"field '{name}' is not valid Unicode (half a surrogate pair); fix the text")
         return text
 
     def _as_list(self, name: str, text: str) -> list[Any]:
@@ -126,13 +130,13 @@ def unique(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def with_passages(passages: Iterable[str], question: str) -> str:
-    """A question as it is asked about some passages: those first, then the question."""
-    parts = [*passages]
-    return "\n\n".join([*parts, f"Question: {question}"]) if parts else question
+    """A question with its passages before it."""
+    texts = list(passages)
+    return "\n\n".join([*texts, f"Question: {question}"]) if texts else question
 
 
 def _is_null(value: Any) -> bool:
-    return value is None or value != value  # NaN is how tables write a gap in numbers
+    return value is None or value != value  # in tables, NaN is a gap in numbers
 
 
 def _is_unicode(text: str) -> bool:

@@ -1,8 +1,8 @@
-"""Where a benchmark's rows come from: files in a folder of the user's, or the Hub.
+"""Where a benchmark's rows come from: files in a user's folder, or the Hub.
 
 In a folder, names are compared without case, hyphens and underscores: `MATH-500.jsonl`, `math500.jsonl` and
-`math_500.parquet` all fit. A folder of that name holds files as a download from the Hub leaves them. Does not
-read files (`reading`) and does not know what they mean (each benchmark's own file).
+`math_500.parquet` all match. A folder of that name may hold the files of a download from the Hub. Does not read files
+(`reading`) and does not know what they mean (each benchmark's own file).
 """
 
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ class Place:
     Attributes
     ----------
     hub, config, split
-        What `datasets.load_dataset` is asked for.
+        The arguments of `datasets.load_dataset`.
     stems
-        File names without extension, any of which may hold the data; the first one is the advertised one.
+        File names without extension; any of them may hold the data. Messages name the first.
     parts
-        File names without extension that hold the data together.
+        File names without extension that together hold the data.
     """
 
     hub: str
@@ -50,7 +50,7 @@ def hub_rows(place: Place) -> list[dict[str, Any]]:
 
     try:
         return list(load_dataset(place.hub, place.config, split=place.split))
-    except Exception as error:  # network, Hub, login and cache fail in many ways, all with the same remedy
+    except Exception as error:  # network, Hub, login and cache raise many kinds, all with the same remedy
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(
             f"{place.shown}: could not be loaded from the Hub ({reason.rstrip('.')}); connect to it, or give"
@@ -75,7 +75,7 @@ def local_files(place: Place, data_dir: Path) -> list[Path]:
 
 
 def _named(name: str, entries: Sequence[Path]) -> Path | None:
-    """The entry called `name`; two of them are refused, since nothing says which one is meant."""
+    """The entry called `name`; refuses two of them."""
     found = [e for e in entries if _plain(e.name if e.is_dir() else stem(e)) == _plain(name)]
     if len(found) > 1:
         raise InputError(f"{found[0]} and {found[1].name} both hold {name}; leave one of them in the folder")
@@ -93,7 +93,7 @@ def _files_in(folder: Path, place: Place) -> list[Path]:
         p for p in inside if extension(p) in READERS and not any(part.startswith(".") for part in p.parts)
     ]
     if place.config:
-        # Without a folder of its own, a config's files lie at the top or in data/.
+        # A config without its own folder has its files at the top or in data/.
         data = [p for p in data if place.config in p.parts] or [
             p for p in data if p.parent.parts in ((), ("data",))
         ]

@@ -3,6 +3,8 @@
 The Hub lists a question once per kind of evidence, under one id; it is asked once.
 """
 
+from dataclasses import replace
+
 from calibsft.benchmarks.benchmark import Benchmark
 from calibsft.benchmarks.row import Row, unique
 from calibsft.schema import Question
@@ -15,17 +17,13 @@ def to_question(row: Row) -> Question:
 
 
 def aliases_of(row: Row, answer: dict[str, object]) -> tuple[str, ...]:
-    """The answer's name and its aliases; the normalised ones only where there are no others."""
-    inner = Row(row.source, row.number, row.index, answer, row.dataset, row.grader)
-    named = unique([inner.optional_text("value") if inner.has("value") else "", *_aliases(inner, "aliases")])
-    found = named or _aliases(inner, "normalized_aliases")
+    """The answer's name and its aliases; the normalised ones only if there are no others."""
+    inner = replace(row, fields=answer)
+    value = inner.optional_text("value") if inner.has("value") else ""
+    found = unique([value, *inner.optional_texts("aliases")]) or inner.optional_texts("normalized_aliases")
     if not found:
         raise row.refuse("field 'answer' is empty: no value and no aliases; fill it or remove the row")
     return found
-
-
-def _aliases(answer: Row, field: str) -> tuple[str, ...]:
-    return answer.texts(field) if answer.fields.get(field) else ()
 
 
 TRIVIAQA = Benchmark(

@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def _explained(error: Exception) -> tuple[int, str]:
-    """The exit code and the sentence of a failure: 2 for what a user can mend, 1 for a bug."""
+    """The exit code and the sentence of a failure: 2 for what a user can fix, 1 for a bug."""
     if isinstance(error, InputError):
         return 2, str(error)
     refusal = system_refusal(error)

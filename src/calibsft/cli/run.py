@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calibsft.cli.options import Fresh, HashCheck, Set
-from calibsft.progress import say
+from calibsft.progress import info
 
 if TYPE_CHECKING:
     from calibsft.recipe import Recipe
@@ -44,12 +44,12 @@ def run(
     resolved = load_checked(recipe, [*(overrides or []), *chosen])
     if dry_run:
         print(resolved.to_yaml(), end="")
-        say("stages: " + ", ".join(stage_names(resolved)))
+        info("stages: " + ", ".join(stage_names(resolved)))
         return
     from calibsft.report.runs import headline
 
     folder = out or Path("runs") / _folder_name(resolved)
-    say(f"run: {folder}")
+    info(f"run: {folder}")
     run_pipeline(resolved, folder, fresh, hash_check)
     print(headline(folder))
     print(f"report: {folder / 'report' / 'report.html'}")

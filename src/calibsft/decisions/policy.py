@@ -158,7 +158,7 @@ def read_policy(path: Path) -> Policy:
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not JSON; write it anew with calibsft certify or route") from error
+        raise InputError(f"{path}: not JSON; write it again with calibsft certify or route") from error
     if not isinstance(data, dict) or data.get("kind") != KIND:
         raise InputError(f"{path}: not a policy; write one with calibsft certify or route")
     if data.get("version") != VERSION:

@@ -150,7 +150,7 @@ def _tokens(tokens: Column | None, count: int) -> FloatArray | None:
     spent = np.asarray(tokens, dtype=np.float64)
     if spent.shape != (count,) or not (spent >= 0).all():
         raise InputError(
-            "strong_tokens must be one number per question, none of them negative; mend that column"
+            "strong_tokens must be one number per question, none of them negative; fix that column"
         )
     return spent
 

@@ -1,6 +1,7 @@
-"""Who samples responses: every engine by its name, and the one way to load one.
+"""The engines, which sample responses, and how to load one.
 
-An engine is one file, listed in `ENGINES`. Importing this loads neither torch nor any engine's libraries: `load_engine` does.
+An engine is one file, listed in `ENGINES`. Importing this loads neither torch nor an engine's libraries; `load_engine`
+does.
 """
 
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -42,28 +43,20 @@ else:
 
 
 def default_engine(**given: Any) -> EngineSettings:
-    """The settings of the engine that is used where none is named."""
+    """The settings of the default engine."""
     settings: EngineSettings = validated(ENGINES[DEFAULT].settings, given, "engine")
     return settings
 
 
 def load_engine(settings: EngineSettings, model: str, device: str = "auto", dtype: str = "auto") -> Engine:
-    """The engine that `settings` name, ready to sample.
-
-    Parameters
-    ----------
-    model
-        A checkpoint folder or Hub id.
-    device, dtype
-        As in a recipe; "auto" is the first GPU, else the CPU.
-    """
+    """The engine that `settings` name, ready to sample from `model`, a checkpoint folder or Hub id."""
     return ENGINES[settings.name].load(settings, model, device, dtype)
 
 
 def engine_for_training(
     settings: EngineSettings, model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase"
 ) -> TrainableEngine:
-    """The engine that `settings` name, around a model in memory whose weights change between two samplings."""
+    """The engine that `settings` name, for a model in memory whose weights change between samplings."""
     require_trainable(settings)
     make = ENGINES[settings.name].for_training
     assert make is not None

@@ -1,14 +1,13 @@
-"""What every engine takes and gives, so that nobody who drives one knows which it is.
+"""The types of sampling, and the protocol of all engines, so that callers need not know which engine they use.
 
-An engine samples completions for prompts that are already token ids. One `Request` is one question: all
-its samples share one prefill. Each sample carries its own seed, so a response does not depend on what else
-was in the batch or on which samples an earlier run already finished.
+An engine samples completions for prompts of token ids. One `Request` is one question: all its samples share one prefill.
+Each sample has its own seed, so a response does not depend on the batch or on the samples of an earlier run.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +43,8 @@ class Request:
 class Completion:
     """One sampled response.
 
-    `token_ids` include the end-of-sequence token when `finished` by it; `logprobs` and `entropies` (nats) have
-    one entry per token and are those of the model itself at temperature 1, whatever the sampling; NaN where an engine
-    does not know them.
+    `token_ids` include the end-of-sequence token if that ended the response. `logprobs` and `entropies` (nats) have one
+    entry per token. They are those of the model at temperature 1, for any sampling; NaN if the engine does not know them.
     """
 
     token_ids: tuple[int, ...]
@@ -54,9 +52,15 @@ class Completion:
     logprobs: FloatArray
     entropies: FloatArray
 
+    @classmethod
+    def without_figures(cls, token_ids: tuple[int, ...], finished: bool) -> Self:
+        """A completion whose log-probabilities and entropies are unknown."""
+        unknown = np.full(len(token_ids), np.nan, dtype=np.float32)
+        return cls(token_ids, finished, unknown, unknown)
+
 
 class NextTokens(Protocol):
-    """Says how probable some tokens are as the next one."""
+    """Gives the probabilities of next tokens."""
 
     def next_logprobs(
         self,
@@ -66,13 +70,14 @@ class NextTokens(Protocol):
     ) -> FloatArray:
         """Log-probabilities in nats, at temperature 1, of each of `ids` after each prompt: (prompts, ids).
 
-        Minus infinity is a probability of 0, or one too small to be told. `on_done(prompts)` is told as they are done.
+        Minus infinity is a probability of 0, or one that is too small to be known. `on_done` takes how many more prompts
+        are done.
         """
         ...
 
 
 class Engine(NextTokens, Protocol):
-    """Samples completions from one model. One that knows texts alone is a `TextEngine`."""
+    """Samples completions from one model. An engine that knows only texts is a `TextEngine`."""
 
     @property
     def tokenizer(self) -> "PreTrainedTokenizerBase": ...
@@ -84,12 +89,12 @@ class Engine(NextTokens, Protocol):
 
     @property
     def context(self) -> int | None:
-        """How many tokens prompt and response may have together, None when unlimited."""
+        """The most tokens of prompt and response together, None if unlimited."""
         ...
 
     @property
     def device(self) -> str:
-        """Where the model runs, for manifests."""
+        """The device of the model, for manifests."""
         ...
 
     def generate(
@@ -98,12 +103,12 @@ class Engine(NextTokens, Protocol):
         sampling: Sampling,
         on_done: Callable[[int, int], None] | None = None,
     ) -> list[list[Completion]]:
-        """One list per request, in order; `on_done(responses, tokens)` is called as they are done."""
+        """One list per request, in order; `on_done(responses, tokens)` takes how many more are done."""
         ...
 
 
 class TrainableEngine(Engine, Protocol):
-    """An engine that RL can sample with: it knows log-probabilities and takes new weights."""
+    """An engine for RL: it knows log-probabilities and takes new weights."""
 
     def update_weights(self, model: "PreTrainedModel") -> None:
         """Sample from the weights of `model` from now on."""
@@ -119,9 +124,9 @@ class EngineKind(Generic[S]):
     settings
         The class of its settings, whose `name` is that of the engine.
     load
-        From settings, model, device and dtype to the engine; heavy libraries are imported here.
+        Makes the engine from settings, model, device and dtype; imports its heavy libraries.
     for_training
-        From settings, a model in memory and its tokenizer to an engine for RL; None where it cannot be one.
+        Makes an engine for RL from settings, a model in memory and its tokenizer; None if it cannot be used for RL.
     """
 
     settings: type[S]
@@ -130,6 +135,6 @@ class EngineKind(Generic[S]):
 
 
 def sample_seed(run_seed: int, dataset: str, question_id: str, sample: int) -> int:
-    """The seed of one sample, from what identifies it and nothing else; a signed 64-bit integer."""
+    """The seed of one sample, a signed 64-bit integer, from the sample's id alone."""
     digest = sha256(f"{run_seed}\0{dataset}\0{question_id}\0{sample}".encode()).digest()
     return int.from_bytes(digest[:8], "little", signed=True)

@@ -1,7 +1,7 @@
-"""The engine `scripted`: says what a file says, for responses that exist already and for tests.
+"""The engine `scripted`: replays the responses of a file, for responses that exist already and for tests.
 
-A prompt is recognised by its tokens: those that the question would be asked with, in any confidence format. Cannot go on
-from a response that was cut, and knows no probabilities.
+It recognises a prompt by the tokens of its question, in any confidence format. Cannot continue a response that was cut,
+and knows no probabilities.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ Prompts = dict[tuple[int, ...], str]
 
 
 class ScriptedSettings(EngineSettings):
-    """Where the responses are; the model is asked for its tokenizer alone."""
+    """The file of responses; only the tokenizer of the model is used."""
 
     name: Literal["scripted"] = "scripted"
     responses: Path = Field(
@@ -39,13 +39,7 @@ class ScriptedSettings(EngineSettings):
 
 
 class ScriptedEngine(TextEngine):
-    """Replays texts: sample i of a question is its i-th text, however often it is asked.
-
-    Parameters
-    ----------
-    responses
-        The texts of each question.
-    """
+    """Replays the texts in `responses`: sample i of a question is always its i-th text."""
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", responses: Mapping[str, Sequence[str]]) -> None:
         super().__init__(tokenizer)
@@ -72,7 +66,7 @@ class ScriptedEngine(TextEngine):
         )
 
     def _prompts_in(self, format_name: str) -> Prompts:
-        """The question that each prompt asks, in one confidence format."""
+        """The questions by their prompts in one confidence format."""
         if format_name not in self._prompts:
             found: Prompts = {}
             for question in self._responses:
@@ -87,7 +81,7 @@ class ScriptedEngine(TextEngine):
 
 
 def read_script(path: Path) -> dict[str, list[str]]:
-    """The responses to each question in a file, in its order; an empty response is one."""
+    """The responses to each question in a file, in its order; a response may be empty."""
     frame = read_table(path)
     require_columns(path, frame, ("question", "response"))
     require_filled(path, frame, "question")

@@ -1,8 +1,8 @@
 """Next-token probabilities from a served copy of a model, behind an OpenAI-compatible endpoint: vLLM or SGLang.
 
-The prompt goes there as token ids, through plain completions: the server then continues exactly what was sampled. A
-chat endpoint would render and encode the conversation anew, and some templates rewrap or drop the reasoning. The key
-comes from `CALIBSFT_ESTIMATOR_API_KEY`, else `OPENAI_API_KEY`. Does not sample responses.
+The prompt is sent as token ids to the completions endpoint, so the server continues exactly what was sampled. A chat
+endpoint would render and encode the conversation again, and some templates rewrap or drop the reasoning. The key comes
+from `CALIBSFT_ESTIMATOR_API_KEY`, else `OPENAI_API_KEY`. Does not sample responses.
 """
 
 import math
@@ -21,7 +21,7 @@ from calibsft.responses.spans import Decoder, decode
 if TYPE_CHECKING:
     from openai import OpenAI
 
-# What vLLM gives at most unless it is started with more.
+# The most that vLLM gives, unless it is started with a higher limit.
 TOP = 20
 ROLE = Role(
     who="the estimator's model",
@@ -38,8 +38,8 @@ ROLE = Role(
 class ServedModel:
     """A model behind an endpoint; see `NextTokens` and, for the parameters, `Endpoint`.
 
-    A token that is not among the 20 most probable ones has probability 0, and so has every one after a prompt that the
-    server refuses.
+    A token that is not among the 20 most probable ones has probability 0. So has every token after a prompt that the server
+    refuses.
     """
 
     def __init__(

@@ -1,16 +1,16 @@
-"""What every engine's settings have in common; each engine's own are in its own file."""
+"""The settings that all engines share; each engine's own settings are in its file."""
 
 from calibsft.settings import Settings
 
 
 class EngineSettings(Settings):
-    """Who samples responses, and how fast."""
+    """The engine that samples responses, and its speed."""
 
     name: str
 
     def inputs(self) -> dict[str, str]:
-        """What decides, besides the model, what the engine says: a stage notices when it changes.
+        """What decides the responses besides the model; a stage is refused if it changes.
 
-        Other settings are about speed and memory, and a stage goes on under new ones.
+        Other settings are about speed and memory, and may change while a stage is unfinished.
         """
         return {}

@@ -1,10 +1,8 @@
-"""What engines share that know texts alone: tokens are those of the text, and nothing is known of their probabilities."""
+"""The base of engines that know only texts: the tokenizer gives the tokens, and their probabilities are unknown."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from calibsft.engines.engine import Completion, FloatArray, Request, Sampling
 from calibsft.errors import InputError
@@ -15,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class TextEngine(ABC):
-    """An `Engine` for which a subclass gives `texts`.
+    """An `Engine` whose subclass gives `texts`.
 
-    A text ends at a stop string, or is cut at the length limit, as if it had been sampled.
+    A text ends at a stop string, or is cut at the length limit, like a sampled one.
     """
 
     context: int | None = None
@@ -37,7 +35,7 @@ class TextEngine(ABC):
         sampling: Sampling,
         on_done: Callable[[int, int], None] | None = None,
     ) -> list[list[Completion]]:
-        """The texts as completions, their log-probabilities and entropies unknown."""
+        """The texts as completions, without log-probabilities and entropies."""
         results = []
         for request in requests:
             row = [self._completion(text, sampling) for text in self.texts(request)]
@@ -61,8 +59,7 @@ class TextEngine(ABC):
         end = min((text.index(stop) + len(stop) for stop in sampling.stop if stop in text), default=None)
         ids = (*self._ids(text[:end]), *(self.end_ids if end is None else ()))
         kept = ids[: sampling.max_new_tokens]
-        unknown = np.full(len(kept), np.nan, dtype=np.float32)
-        return Completion(kept, len(kept) == len(ids), unknown, unknown)
+        return Completion.without_figures(kept, finished=len(kept) == len(ids))
 
     def _ids(self, text: str) -> tuple[int, ...]:
         ids = tuple(self.tokenizer(text, add_special_tokens=False)["input_ids"])

@@ -15,7 +15,7 @@ import polars as pl
 
 from calibsft.artifacts import JUDGE_CACHE, shards, write_json, write_parquet
 from calibsft.cards import add_calibration
-from calibsft.engines import EngineSettings
+from calibsft.engines import EngineSettings, load_engine
 from calibsft.errors import InputError
 from calibsft.estimators import Estimator, Evaluated, choose_estimators
 from calibsft.evaluation.settings import EvalSettings
@@ -26,7 +26,7 @@ from calibsft.responses.formats import Format
 from calibsft.schema import KEYS, Question
 from calibsft.tables import ROWS as ROWS
 from calibsft.verify.judged import AnswerJudge, load_answer_judge
-from calibsft.verify.verdicts import verify_folder
+from calibsft.verify.verdicts import verify_responses
 
 if TYPE_CHECKING:
     from calibsft.engines.engine import NextTokens
@@ -55,9 +55,10 @@ def evaluate_model(
     benchmarks = Benchmarks(
         settings
     )  # before the model, which takes longer to load, and the libraries that it needs
-    from calibsft.rollouts.load import load_collector
+    from calibsft.rollouts.collect import make_collector
 
-    collector = load_collector(model_name, engine, confidence_format, settings, seed, device, dtype)
+    loaded_engine = load_engine(engine, model_name, device, dtype)
+    collector = make_collector(loaded_engine, confidence_format, settings, seed)
     evaluated = _evaluated(collector, settings, model_name, folder, label)
     for estimator in estimators:
         estimator.check(evaluated)
@@ -141,7 +142,7 @@ def _verify_and_score(
 ) -> list[str]:
     """Verdicts, rows and metrics for the rollouts in `folder`; returns the names of the graders."""
     rollouts, verdicts = folder / "rollouts", folder / "verdicts"
-    graders = verify_folder(rollouts, collector.format, verdicts, f"{label}, verify", judge)
+    graders = verify_responses(rollouts, collector.format, verdicts, f"{label}, verify", judge)
     rows = result_rows(rollouts, verdicts, benchmarks.domains)
     write_parquet(folder / ROWS, rows)
     write_json(folder / METRICS, score_table(rows.drop_nulls("correct")))

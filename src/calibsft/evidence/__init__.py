@@ -1,6 +1,6 @@
-"""What is known of each response besides its verdict: columns that targets, estimators, RL and reports read.
+"""Measurements of each response besides its verdict: columns that targets, estimators, RL and reports read.
 
-Evidence is one file with one `Evidence`, listed in `EVIDENCE`. `collect_evidence` measures the columns that are named,
+Each kind of evidence is one file with one `Evidence`, listed in `EVIDENCE`. `collect_evidence` measures the named columns
 shard by shard; `read_evidence` reads them. Does not turn evidence into a confidence or a target.
 """
 

@@ -1,7 +1,7 @@
 """Evidence `answer-votes`: the share of a question's responses that give the same answer.
 
-Which answers are the same is settled by `verify.equal_answers`, without the correct one. Null for a response without an
-answer; such responses count in the whole.
+`verify.equal_answers` decides which answers are the same, without the gold. Null for a response without an answer; such
+responses count in the total.
 """
 
 from fractions import Fraction
@@ -15,7 +15,7 @@ from calibsft.verify.equal_answers import Poll, group_answers, poll
 
 
 def measure(rows: pl.DataFrame, context: Context) -> pl.Series:
-    # By sample: where comparisons are not transitive, which answer comes first matters.
+    # Sorted by sample: comparisons may not be transitive, and then the order matters.
     ordered = rows.with_row_index("row").sort(KEYS).partition_by(QUESTION_KEYS, maintain_order=True)
     polls = [_poll(samples) for samples in ordered]
     group_answers(polls, context.verifier)

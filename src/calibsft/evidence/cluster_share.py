@@ -1,7 +1,7 @@
 """Evidence `cluster-share`: the share of a question's responses whose text means the same.
 
-Responses are embedded; two with a cosine similarity from `similarity` on are linked, and a cluster is everything that
-links connect. Equal texts are linked whatever the model says. Does not look at answers.
+Responses are embedded. Two with a cosine similarity of at least `similarity` are linked, and a cluster is a connected
+component of links. Equal texts are always linked. Does not look at answers.
 """
 
 from fractions import Fraction
@@ -34,7 +34,7 @@ def measure(rows: pl.DataFrame, context: Context) -> pl.Series:
 
 
 def cluster_shares(vectors_N_D: NDArray[np.floating], at: list[int], similarity: float) -> list[Fraction]:
-    """The share of each text's cluster among the texts at the positions `at`, which may repeat."""
+    """The share of each text's cluster among the texts at the positions `at`, which may be repeated."""
     distinct, place = np.unique(at, return_inverse=True)
     unit_K_D = vectors_N_D[distinct]
     _, labels = connected_components(unit_K_D @ unit_K_D.T >= similarity, directed=False)

@@ -1,7 +1,7 @@
 """Measure columns of evidence for every response of a folder of rollouts, shard by shard, resumably.
 
-A shard of evidence has the rows of its shard of rollouts and is written again after each column. A run that was killed
-measures what is missing; a column that another version or instrument measured is measured again.
+A shard of evidence has the rows of its shard of rollouts, and is written again after each column. After a kill, only the
+missing columns are measured. A column of another version or instrument is measured again.
 """
 
 import json
@@ -23,13 +23,13 @@ from calibsft.schema import KEYS
 from calibsft.verify.verdicts import rollout_rows
 from calibsft.verify.verifier import Verifier
 
-# Under this key a shard's file says what measured each of its columns.
+# Under this key the metadata of a shard name the version and instrument of each column.
 SOURCES = "calibsft-evidence"
 VERDICT_COLUMNS = ("answer", "grade", "correct", "reason", "confidence")
 
 
 def choose_evidence(names: Sequence[str], settings: EvidenceSettings, judge: JudgeSettings) -> dict[str, str]:
-    """What measures each of the evidence called `names`, in the order of `EVIDENCE`; refuses what cannot be measured."""
+    """The version and instrument of each named evidence, in the order of `EVIDENCE`; refuses what cannot be measured."""
     if not names:
         raise InputError(f"no evidence is named; name one of {', '.join(EVIDENCE)}")
     for name in names:
@@ -49,20 +49,9 @@ def collect_evidence(
     device: str = "auto",
     dtype: str = "auto",
 ) -> dict[str, Any]:
-    """Write a shard of evidence for every shard of rollouts; returns what measured each column and how often.
+    """Write a shard of evidence into `folder` for every shard of rollouts; returns facts for the manifest.
 
-    Parameters
-    ----------
-    names
-        Which evidence, from `EVIDENCE`.
-    rollouts, verdicts
-        The folders of the responses and of their verdicts.
-    folder
-        Where the shards go, and the judge's replies.
-    label
-        How progress calls this work.
-    judge
-        The model that scores responses.
+    `verdicts` is the folder of the verdicts on `rollouts`, and `label` the name of this work in progress lines.
     """
     sources = choose_evidence(names, settings, judge)
     plan = shards(rollouts)
@@ -90,7 +79,7 @@ def read_evidence(folder: Path) -> pl.LazyFrame:
 
 
 def _known(path: Path, shard: Path, sources: dict[str, str]) -> pl.DataFrame:
-    """The keys of a shard's responses, with the columns that were measured as they would be now."""
+    """The keys of a shard's responses, with the columns that are up to date."""
     keys = pl.read_parquet(shard, columns=list(KEYS)).select(KEYS)
     if not path.is_file():
         return keys
@@ -109,7 +98,7 @@ def _known(path: Path, shard: Path, sources: dict[str, str]) -> pl.DataFrame:
 def _complete(
     path: Path, shard: Path, verdicts: Path, found: pl.DataFrame, sources: dict[str, str], context: Context
 ) -> None:
-    """Measure the columns that a shard lacks, and write it after each; columns that are not named are removed."""
+    """Measure the missing columns of a shard, and write it after each; columns without a name in `sources` are removed."""
     missing = [name for name in sources if name not in found.columns]
     if not missing and len(pl.read_parquet_schema(path)) > found.width:
         _write(path, found, sources)
@@ -146,7 +135,7 @@ def _measured(evidence: Evidence, rows: pl.DataFrame, context: Context) -> pl.Se
 
 
 def _write(path: Path, found: pl.DataFrame, sources: dict[str, str]) -> None:
-    """Write the columns in the order of `sources`, with what measured them."""
+    """Write the columns in the order of `sources`, with the sources as metadata."""
     made_by = {name: source for name, source in sources.items() if name in found.columns}
     metadata = {SOURCES: json.dumps(made_by)}
     write_atomic(

@@ -1,4 +1,4 @@
-"""What measures of evidence work with: settings, a verifier, and an embedder and a judge, loaded when first used."""
+"""What measuring evidence needs: settings, a verifier, and an embedder and a judge, which are loaded at first use."""
 
 from functools import cached_property
 from pathlib import Path
@@ -16,20 +16,21 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """The same for all shards, so that a model is loaded once.
+    """One context serves all shards, so that a model is loaded once.
 
     Parameters
     ----------
-    settings, judge
-        How to measure, and the judge.
     cache
         The file of the judge's replies.
-    device, dtype
-        Where and how models are loaded; "auto" is the first GPU, else the CPU.
     verifier
         Compares answers.
     progress
         Counts values.
+
+    Attributes
+    ----------
+    report
+        Takes how many rows of the shard are measured so far; a slow measure should call it.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Context:
         self.settings, self.verifier = settings, verifier
         self._judge, self._cache, self._device, self._dtype = judge, cache, device, dtype
         self._judges: dict[str, Judge[Any]] = {}
-        self._progress, self._before = progress, progress.done
+        self._progress, self.report = progress, progress.counter()
 
     @cached_property
     def embedder(self) -> "Embedder":
@@ -56,18 +57,14 @@ class Context:
         return Embedder(self.settings.embedding_model, self._device, self._dtype, self.settings.batch_size)
 
     def judge(self, rubric: Rubric[V]) -> Judge[V]:
-        """The judge, asked by `rubric`."""
+        """The judge that is asked by `rubric`."""
         if rubric.name not in self._judges:
             loaded = load_judge(self._judge, rubric, self._cache, self._device, self._dtype)
             assert loaded is not None, "its evidence refuses such settings"
             self._judges[rubric.name] = loaded
         return self._judges[rubric.name]
 
-    def report(self, rows: int) -> None:
-        """Tell how many rows of the shard are measured so far; a measure that takes long should."""
-        self._progress.advance(self._before + rows - self._progress.done)
-
     def finish_column(self, rows: int) -> None:
         """Count a shard's column as measured."""
         self.report(rows)
-        self._before = self._progress.done
+        self.report = self._progress.counter()

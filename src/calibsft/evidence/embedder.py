@@ -1,6 +1,6 @@
 """Texts as unit vectors: the mean of an encoder's last hidden states over the tokens of the text.
 
-A text longer than the encoder's context is cut at its end. Does not decide what is similar.
+A text longer than the encoder's context is truncated. Does not decide what is similar.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibsft.errors import InputError
 from calibsft.models import context_length, load_encoder
 
-# How many tokens an encoder takes that does not say.
+# The context of an encoder whose configuration does not name it.
 LONGEST = 32_768
 
 
@@ -27,12 +27,12 @@ class Embedder:
     def embed(
         self, texts: Sequence[str], on_done: Callable[[int], None] | None = None
     ) -> NDArray[np.float32]:
-        """One unit vector per text, in order, zeros for a text without tokens: (texts, dimensions).
+        """One unit vector per text, in order, as (texts, dimensions); zeros for a text without tokens.
 
-        `on_done` is told how many are done so far.
+        `on_done` takes how many are done so far.
         """
         ids = [self._ids(text) for text in texts]
-        # Batches of like length need little padding.
+        # Texts of similar length need little padding.
         order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
         vectors: dict[int, NDArray[np.float32]] = {}
         for start in range(0, len(order), self._batch_size):

@@ -1,6 +1,6 @@
-"""What evidence is: a column with one value per response, and the function that measures it.
+"""The type of evidence: a column with one value per response, and the function that measures it.
 
-Does not know any evidence by name: it is listed in `calibsft.evidence.EVIDENCE`.
+Does not know the evidence: `calibsft.evidence.EVIDENCE` lists it.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,10 +17,6 @@ from calibsft.judge.settings import JudgeSettings
 EXACT = pl.Struct({"numerator": pl.Int64, "denominator": pl.Int64})
 
 
-def _no_instrument(settings: EvidenceSettings, judge: JudgeSettings) -> str:
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """One column of evidence.
@@ -30,15 +26,15 @@ class Evidence:
     name, version
         The column's name, and what artifacts record. Raise the version whenever any value may change.
     description
-        What a value says, for people.
+        The meaning of a value, for people.
     dtype
         The column's type; `EXACT` for exact rationals.
     measure
-        From the rows of one shard to the column, null where nothing can be said. A shard holds all responses of its
+        Makes the column of one shard's rows, null where there is no value. A shard has all responses of its
         questions. Columns: dataset, question_id, sample, response, token_ids, finished, ending, mean_logprob,
         confidence_entropy, answer, grade, correct, reason, confidence; question, gold (lists), kind, tolerance.
     instrument
-        The model and settings that shape the column, as text; refuses settings that lack them. Values of another
+        The model and settings that decide the values, as text; refuses settings without them. Values of another
         instrument are measured again.
     """
 
@@ -47,10 +43,10 @@ class Evidence:
     description: str
     dtype: pl.DataType | type[pl.DataType]
     measure: Callable[[pl.DataFrame, Context], pl.Series]
-    instrument: Callable[[EvidenceSettings, JudgeSettings], str] = _no_instrument
+    instrument: Callable[[EvidenceSettings, JudgeSettings], str] = lambda settings, judge: ""
 
     def source(self, settings: EvidenceSettings, judge: JudgeSettings) -> str:
-        """What measures the column: name, version and instrument."""
+        """The name, version and instrument of the column, as text."""
         return f"{self.name}-{self.version} {self.instrument(settings, judge)}".strip()
 
 
@@ -61,8 +57,3 @@ def exact_column(values: Iterable[Fraction | None]) -> pl.Series:
         for value in values
     ]
     return pl.Series(cells, dtype=EXACT)
-
-
-def exact_values(column: pl.Series) -> list[Fraction | None]:
-    """The exact rationals of a column of type `EXACT`."""
-    return [None if cell is None else Fraction(cell["numerator"], cell["denominator"]) for cell in column]

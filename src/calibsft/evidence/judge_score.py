@@ -1,6 +1,6 @@
-"""Evidence `judge-score`: how good a judge model finds the whole response, from 0 to 1.
+"""Evidence `judge-score`: a judge's score of the whole response, from 0 to 1.
 
-By the rubric `score`, without the reference. Null where the judge's reply is no score.
+The rubric is `score`, without the reference. Null if the judge's reply is no score.
 """
 
 import polars as pl

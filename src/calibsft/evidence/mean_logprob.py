@@ -1,7 +1,6 @@
-"""Evidence `mean-logprob`: how probable the response was to the model that wrote it.
+"""Evidence `mean-logprob`: the mean log-probability of the response's tokens under the model that sampled it.
 
-The mean log-probability of the sampled tokens at temperature 1, in nats, as the rollouts recorded it. Null where some
-tokens were not sampled. Does not ask the model again.
+At temperature 1, in nats, as the rollouts recorded it. Null if some tokens were not sampled. Does not run the model.
 """
 
 import polars as pl

@@ -19,7 +19,7 @@ from calibsft.gateway.gateway import Gateway
 from calibsft.gateway.heads import BoundedHeads
 from calibsft.gateway.meters import Meters
 from calibsft.gateway.upstream import Upstream
-from calibsft.progress import say
+from calibsft.progress import info
 
 LOCAL_KEY, STRONG_KEY, CLIENT_TOKEN = (
     "CALIBSFT_LOCAL_API_KEY",
@@ -90,7 +90,7 @@ def serve(
     )
     with _taken(host, port) as taken:
         address = f"[{host}]" if ":" in host else host
-        say(f"policy {policy.id}, model '{serving.name}': http://{address}:{taken.getsockname()[1]}/v1")
+        info(f"policy {policy.id}, model '{serving.name}': http://{address}:{taken.getsockname()[1]}/v1")
         gc.freeze()  # what is loaded by now stays, and need not be looked through again and again
         with suppress(KeyboardInterrupt):  # the ordinary way to end it
             uvicorn.Server(config).run(sockets=[taken])
@@ -143,11 +143,9 @@ def _names_server(url: str) -> bool:
 def _token(host: str) -> str | None:
     token = os.environ.get(CLIENT_TOKEN, "").strip() or None
     if token is not None and not (token.isascii() and token.isprintable()):
-        raise InputError(
-            f"the token in {CLIENT_TOKEN} holds characters that no token has; set that variable anew"
-        )
+        raise InputError(f"the token in {CLIENT_TOKEN} holds characters that no token has; set it again")
     if token is None and not _is_loopback(host):
-        say(f"anyone who reaches {host} can use this gateway; set {CLIENT_TOKEN} to ask clients for a token")
+        info(f"anyone who reaches {host} can use this gateway; set {CLIENT_TOKEN} to ask clients for a token")
     return token
 
 

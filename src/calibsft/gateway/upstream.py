@@ -207,7 +207,9 @@ class Upstream:
             said = quoted(error_in(json_of(content)), self._key)
             return UpstreamFailure(400, f"{who} refuses the request ({status}{said}); change it", "refused")
         if status in (401, 403):
-            return UpstreamFailure(502, f"{who} refuses the gateway's API key ({status}); set it anew", "key")
+            return UpstreamFailure(
+                502, f"{who} refuses the gateway's API key ({status}); set it again", "key"
+            )
         return UpstreamFailure(502, f"{who} answers {status}; correct --{self.name} or its model", "reply")
 
 

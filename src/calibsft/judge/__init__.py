@@ -1,8 +1,8 @@
 """Ask a language model about a text: a rubric says what is asked and how the reply is read.
 
-`load_judge` builds a `Judge` from settings and a rubric. A rubric is one file with one `Rubric`, listed in `RUBRICS`.
-Who is asked is in `endpoint` and `local`, what was replied in `cache`. Does not know what a verdict is used for:
-`verify` grades answers with `yes-no`, `evidence` measures responses with `score`.
+`load_judge` makes a `Judge` from settings and a rubric. A rubric is one file with one `Rubric`, listed in `RUBRICS`. The
+models are in `endpoint` and `local`, their replies in `cache`. Does not know what a verdict is used for: `verify` grades
+answers by `yes-no`, `evidence` measures responses by `score`.
 """
 
 from typing import Any

@@ -1,8 +1,8 @@
-"""What a judge has answered, in a file that only grows: one JSON line per verdict.
+"""The replies of a judge, in a file that only grows: one JSON line per reply.
 
-A line is written in one piece as soon as the verdict is there, so a killed run loses at most what was under way,
-and several processes can share the file. A torn or foreign line is passed over. Does not know what was asked: a
-verdict is filed under a hash of it.
+A line is written as a whole as soon as the reply is there, so a killed run loses only unfinished requests, and several
+processes can share the file. A damaged or foreign line is skipped. Does not know what was asked: the key of a reply is a
+hash of that.
 """
 
 import json
@@ -13,12 +13,12 @@ from calibsft.errors import InputError
 
 
 class VerdictCache:
-    """Verdicts by key; kept in memory alone when `path` is None."""
+    """Verdicts by key; kept only in memory if `path` is None."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._verdicts: dict[str, str] = {}
-        self._torn = False
+        self._needs_newline = False  # the last line of the file is incomplete
         if path is not None and path.exists():
             self._read(path)
 
@@ -26,12 +26,12 @@ class VerdictCache:
         return self._verdicts.get(key)
 
     def add(self, key: str, verdict: str) -> None:
-        """Keep a verdict, on disk before this returns."""
+        """Keep a verdict; it is on disk when this returns."""
         self._verdicts[key] = verdict
         if self._path is not None:
             line = json.dumps({"key": key, "verdict": verdict}) + "\n"
-            self._append(self._path, ("\n" + line if self._torn else line).encode())
-            self._torn = False
+            self._append(self._path, ("\n" + line if self._needs_newline else line).encode())
+            self._needs_newline = False
 
     def _read(self, path: Path) -> None:
         try:
@@ -40,10 +40,10 @@ class VerdictCache:
             raise InputError(
                 f"{path}: the judge's verdicts cannot be read ({error.strerror or error}); move that file away"
             ) from error
-        self._torn = not data.endswith(b"\n") and bool(data)
+        self._needs_newline = not data.endswith(b"\n") and bool(data)
         for line in data.split(b"\n"):
             if (entry := _entry(line)) is not None:
-                # Of two processes that asked the same, the first keeps its word: what was read once stays so.
+                # If two processes asked the same, the first reply counts, so that a verdict never changes.
                 self._verdicts.setdefault(*entry)
 
     def _append(self, path: Path, line: bytes) -> None:
@@ -51,7 +51,7 @@ class VerdictCache:
             path.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
             try:
-                # One write per line: with O_APPEND the lines of two processes do not mix.
+                # With O_APPEND and one write per line, the lines of two processes do not mix.
                 complete = os.write(handle, line) == len(line)
             finally:
                 os.close(handle)

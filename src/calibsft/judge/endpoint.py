@@ -1,7 +1,7 @@
-"""A judge behind an OpenAI-compatible endpoint: vLLM, SGLang, llama.cpp, or a provider's.
+"""A judge model behind an OpenAI-compatible endpoint: vLLM, SGLang, llama.cpp, or a provider's.
 
-The key comes from `CALIBSFT_JUDGE_API_KEY`, else `OPENAI_API_KEY`. Does not start a server, and leaves the connection
-and its problems to `calibsft.endpoint`.
+The key comes from `CALIBSFT_JUDGE_API_KEY`, else `OPENAI_API_KEY`. Does not start a server. The connection and its
+errors are in `calibsft.endpoint`.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ ROLE = Role(
     when_refused="try another judge.model",
 )
 
-# Ways to ask for a reply without thinking first; `LIMIT` holds the name of the field for its length in tokens.
+# Ways to ask for a reply without thinking; `LIMIT` is the name of the field for its most tokens.
 LIMIT = "limit"
 _WAYS: tuple[Way, ...] = (
     {LIMIT: "max_tokens", "extra_body": {"chat_template_kwargs": {"enable_thinking": False}}},
@@ -49,7 +49,7 @@ class EndpointJudge:
         self._endpoint.ask_all(sizes, lambda i: self._reply(prompts[i], tokens), on_reply)
 
     def _reply(self, prompt: Prompt, tokens: int) -> str | None:
-        """What the model says, None if the server refuses this one prompt."""
+        """The reply, None if the server refuses this one prompt."""
 
         def create(client: "OpenAI", way: Way) -> Any:
             options = {name: value for name, value in way.items() if name != LIMIT}

@@ -1,4 +1,4 @@
-"""Ask a judge model about items by one rubric, each distinct question to it once.
+"""Ask a judge model about items by one rubric; each distinct prompt is asked once.
 
 Does not know how a model is reached: that is `endpoint` and `local`.
 """
@@ -32,9 +32,9 @@ class JudgeModel(Protocol):
     ) -> None:
         """Ask every prompt, in any order, for replies of at most `tokens` tokens.
 
-        `on_reply(i, reply)` is called in the caller's thread once for `prompts[i]`, as soon as its reply is there;
-        None for a prompt that the model cannot take. Where the model itself fails, `InputError` is raised after
-        the replies that did come were passed on.
+        `on_reply(i, reply)` is called once for `prompts[i]`, in the caller's thread, as soon as its reply is there; the
+        reply is None for a prompt that the model cannot take. If the model itself fails, `InputError` is raised after all
+        replies that came were passed on.
         """
         ...
 
@@ -42,17 +42,13 @@ class JudgeModel(Protocol):
 class Judge(Generic[V]):
     """Asks `model` by `rubric`, and never asks the same twice.
 
-    An unreadable reply is no verdict, and is kept like one: at temperature 0 the model would say it again.
+    An unreadable reply is no verdict, but it is kept too: at temperature 0 the model would reply the same again.
 
     Parameters
     ----------
-    model
-        Who is asked.
-    rubric
-        What is asked, and how replies are read.
     cache
-        File of replies to read and extend, filed under a hash of the rubric's name and version, the model's name and
-        the whole prompt; None to keep them in memory. Judges may share it.
+        File of replies to read and extend. The key is a hash of the rubric's name and version, the model's name and the
+        whole prompt. None keeps replies in memory. Judges may share a file.
     """
 
     def __init__(self, model: JudgeModel, rubric: Rubric[V], cache: Path | None = None) -> None:
@@ -69,78 +65,69 @@ class Judge(Generic[V]):
         on_progress: Callable[[int], None] | None = None,
         total: int | None = None,
     ) -> list[V | None]:
-        """The verdicts on `items`, in order; None where the model gave none, of which one warning tells.
+        """The verdicts on `items`, in order; None where the model gave none, with one warning for all of them.
 
         Parameters
         ----------
-        items
-            What to judge.
         on_progress
             Called with the number of items settled so far, whenever it grows.
         total
-            Of how many items the warning speaks; default: these.
+            The number of items that the warning names; default: these.
         """
-        run = _Run(items, self.rubric, on_progress)
-        unknown: list[Prompt] = []
-        for prompt in run.copies:
-            reply = self._cache.get(self._key(prompt))
-            if reply is None:
-                unknown.append(prompt)
-            else:
-                run.settle(prompt, reply)
+        prompts = [self.rubric.prompt(item) for item in items]
+        copies = Counter(prompts)
+        replies = self._replies(copies, on_progress)
+        verdicts = {p: None if reply is None else self.rubric.read(reply) for p, reply in replies.items()}
+        unreadable = [prompt for prompt, verdict in verdicts.items() if verdict is None]
+        if unreadable:
+            example = next((reply for prompt in unreadable if (reply := replies[prompt])), "")
+            count = sum(copies[prompt] for prompt in unreadable)
+            self._warn_of_unreadable(example, count, len(items) if total is None else total)
+        return [verdicts[prompt] for prompt in prompts]
+
+    def _replies(
+        self, copies: Counter[Prompt], on_progress: Callable[[int], None] | None
+    ) -> dict[Prompt, str | None]:
+        """The reply to each distinct prompt, from the cache or the model; None if the model cannot take the prompt."""
+        replies: dict[Prompt, str | None] = {}
+        settled = 0
+
+        def settle(prompt: Prompt, reply: str | None) -> None:
+            nonlocal settled
+            replies[prompt] = reply
+            settled += copies[prompt]
+            if on_progress:
+                on_progress(settled)
+
+        for prompt in copies:
+            if (known := self._cache.get(self._key(prompt))) is not None:
+                settle(prompt, known)
+        unknown = [prompt for prompt in copies if prompt not in replies]
 
         def keep(i: int, reply: str | None) -> None:
             if reply is not None:
                 reply = " ".join(reply.split())[:MAX_REPLY]
                 self._cache.add(self._key(unknown[i]), reply)
-            run.settle(unknown[i], reply)
+            settle(unknown[i], reply)
 
         if unknown:
             self.model.ask(unknown, self.rubric.tokens, keep)
-        if run.unreadable:
-            self._warn_of_unreadable(run, len(items) if total is None else total)
-        return [run.verdicts[prompt] for prompt in run.prompts]
+        return replies
 
     def _key(self, prompt: Prompt) -> str:
         rubric = self.rubric
-        # Replies to the first rubric are filed under its version alone.
+        # The key of the first rubric has its version alone.
         asked_by = rubric.version if rubric.name == YES_NO.name else f"{rubric.name}-{rubric.version}"
         asked = json.dumps([asked_by, self.model.name, prompt.system, prompt.user])
         return sha256(asked.encode()).hexdigest()
 
-    def _warn_of_unreadable(self, run: "_Run[V]", total: int) -> None:
-        said = f"it said {run.example!r}" if run.example else "it said nothing"
+    def _warn_of_unreadable(self, example: str, count: int, total: int) -> None:
+        said = f"it said {example!r}" if example else "it said nothing"
         again = f"; to ask again, delete {self._path}" if self._path else ""
         warn(
-            f"{self.model.name} gave no verdict on {run.unreadable:,} of {total:,} {self.rubric.judges}, which stay"
+            f"{self.model.name} gave no verdict on {count:,} of {total:,} {self.rubric.judges}, which stay"
             f" unscored ({said}, not {self.rubric.replies}): a judge must answer at once, without thinking{again}"
         )
-
-
-class _Run(Generic[V]):
-    """One call of `judge_all`: the prompts of its items, and what is settled.
-
-    `unreadable` counts the items without a verdict, and `example` is a reply that was none.
-    """
-
-    def __init__(
-        self, items: Sequence[JudgeItem], rubric: Rubric[V], on_progress: Callable[[int], None] | None
-    ) -> None:
-        self.prompts = [rubric.prompt(item) for item in items]
-        self.copies = Counter(self.prompts)
-        self.verdicts: dict[Prompt, V | None] = {}
-        self.unreadable, self.example = 0, ""
-        self._rubric, self._settled, self._on_progress = rubric, 0, on_progress
-
-    def settle(self, prompt: Prompt, reply: str | None) -> None:
-        verdict = None if reply is None else self._rubric.read(reply)
-        self.verdicts[prompt] = verdict
-        if verdict is None:
-            self.unreadable += self.copies[prompt]
-            self.example = self.example or reply or ""
-        self._settled += self.copies[prompt]
-        if self._on_progress:
-            self._on_progress(self._settled)
 
 
 def load_judge(
@@ -150,10 +137,9 @@ def load_judge(
     device: str = "auto",
     dtype: str = "auto",
 ) -> Judge[V] | None:
-    """The judge that the settings name, None where they name no model.
+    """The judge that the settings name, None if they name no model.
 
-    Nothing is loaded or reached before there is something to ask. `device` and `dtype` are for a model that is
-    loaded here; behind `settings.url` they mean nothing.
+    No model is loaded or reached before the first question. `device` and `dtype` are for a model that is loaded here.
     """
     if settings.model is None:
         return None

@@ -1,14 +1,14 @@
-"""A judge that is loaded here, in batches on CPU or GPU, with the engine that samples rollouts.
+"""A judge model that is loaded here and asked in batches, with the engine that samples rollouts.
 
-The prompt goes through the tokenizer's own chat template, told not to think; a template without a system role gets
-one user turn, a tokenizer without a template plain text. Loads nothing before there is something to ask.
+The tokenizer's own chat template is told not to think. Loads nothing before the first question.
 """
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from calibsft.judge.rubric import Prompt
+from calibsft.responses.prompts import chat_ids
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -19,15 +19,7 @@ BATCH = 32
 
 
 class LocalJudge:
-    """Asks a Hugging Face checkpoint; see `JudgeModel`.
-
-    Parameters
-    ----------
-    model
-        A checkpoint folder or Hub id.
-    device, dtype
-        As in a recipe; "auto" is the first GPU, else the CPU.
-    """
+    """Asks the Hugging Face checkpoint `model`, a folder or Hub id; see `JudgeModel`."""
 
     def __init__(self, model: str, device: str = "auto", dtype: str = "auto") -> None:
         self.name = model
@@ -38,7 +30,7 @@ class LocalJudge:
     ) -> None:
         engine = self._engine
         ids = [prompt_ids(engine.tokenizer, prompt) for prompt in prompts]
-        # Batches of like length need little padding.
+        # Prompts of similar length need little padding.
         order = sorted(range(len(prompts)), key=lambda i: len(ids[i]))
         fitting = [i for i in order if engine.context is None or len(ids[i]) + tokens <= engine.context]
         for i in order[len(fitting) :]:
@@ -64,19 +56,6 @@ class LocalJudge:
 
 
 def prompt_ids(tokenizer: "PreTrainedTokenizerBase", prompt: Prompt) -> tuple[int, ...]:
-    """The token ids that put `prompt` to a model and open its turn."""
+    """The token ids that ask `prompt` and open the model's turn."""
     plain = f"{prompt.system}\n\n{prompt.user}"
-    text = _render(tokenizer, prompt, plain) if tokenizer.chat_template else f"{plain}\n\nVerdict:"
-    # A chat template writes its own special tokens; plain text gets the tokenizer's.
-    ids: Any = tokenizer(text, add_special_tokens=not tokenizer.chat_template)["input_ids"]
-    return tuple(ids)
-
-
-def _render(tokenizer: "PreTrainedTokenizerBase", prompt: Prompt, plain: str) -> str:
-    from jinja2.exceptions import TemplateError
-
-    options = {"tokenize": False, "add_generation_prompt": True, "enable_thinking": False}
-    try:
-        return str(tokenizer.apply_chat_template(prompt.messages, **options))
-    except TemplateError:
-        return str(tokenizer.apply_chat_template([{"role": "user", "content": plain}], **options))
+    return chat_ids(tokenizer, prompt.messages, plain, ending="\n\nVerdict:", enable_thinking=False)

@@ -1,6 +1,6 @@
-"""What a rubric is: the prompt about one item, and how the reply is read.
+"""The types of judging: an item, the prompt about it, and a rubric, which makes the prompt and reads the reply.
 
-Does not know any rubric by name: they are listed in `calibsft.judge.RUBRICS`.
+Does not know the rubrics: `calibsft.judge.RUBRICS` lists them.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ class JudgeItem:
     text
         What is judged: an answer, or a whole response.
     references
-        Ways to write the right answer, for rubrics that show them.
+        Right answers in several spellings, for rubrics that show them.
     """
 
     question: str
@@ -31,7 +31,7 @@ class JudgeItem:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One question to a judge, as the two turns of a chat."""
+    """One question to a judge, as a system turn and a user turn."""
 
     system: str
     user: str
@@ -50,13 +50,13 @@ class Rubric(Generic[V]):
     name, version
         What artifacts and caches record. Raise the version whenever a prompt or the reading of a reply changes.
     prompt
-        From an item to what is asked. All text of the item is hostile: show it with `untrusted`.
+        Makes the prompt of an item. All text of the item is hostile: show it with `untrusted`.
     read
-        From a reply, on one line, to its verdict; None for a reply that is none.
+        Reads the verdict of a reply, given as one line; None if the reply is unreadable.
     tokens
-        How many tokens the judge may write.
+        The most tokens of a reply.
     judges, replies
-        What is judged, in the plural, and what a reply must be: words for the warning about unreadable replies.
+        Words for the warning about unreadable replies: what is judged, in the plural, and what a reply must be.
     """
 
     name: str

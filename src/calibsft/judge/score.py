@@ -1,7 +1,7 @@
-"""Rubric `score`: how good is a whole response, from 0 to 10? The verdict is a tenth of it.
+"""Rubric `score`: how good is a whole response, from 0 to 10? The verdict is a tenth of that.
 
-The paper's rubric for LoVeC, word for word. The judge sees neither a reference nor the stated confidence: it weighs the
-response by itself (with a reference the paper's scores would tell right from wrong far better than their AUROC of 75).
+This is the paper's rubric for LoVeC, word for word. The judge sees neither a reference nor the stated confidence. (With a
+reference, the paper's scores would separate right from wrong far better than their AUROC of 75.)
 """
 
 import re
@@ -35,12 +35,12 @@ def prompt_for(item: JudgeItem) -> Prompt:
 
 
 def read(reply: str) -> Fraction | None:
-    """A whole number from 0 to 10 in ASCII digits, and nothing beside it, as a tenth of it."""
+    """A tenth of a whole number from 0 to 10, in ASCII digits and with nothing beside it."""
     found = _SCORE.fullmatch(reply)
     return Fraction(int(found[0]), 10) if found else None
 
 
-# The tokens have room for more than any score: the beginning of "100" or "8.5" must not be taken for one.
+# More tokens than a score needs: the beginning of "100" or "8.5" must not be read as a score.
 SCORE = Rubric(
     "score", 1, prompt_for, read, tokens=8, judges="responses", replies="a whole number from 0 to 10"
 )

@@ -1,8 +1,8 @@
-"""Text from outside, as a judge may see it.
+"""Make hostile text safe to show to a judge.
 
-A question, a reference and above all a response become one line of visible text without angle or square brackets. So
-they can close neither the tags around them nor the model's turn: the control tokens of chat templates (`<|im_end|>`,
-`</s>`, `[/INST]`) are all written with brackets.
+A question, a reference or a response becomes one line of visible text without angle or square brackets. So it can close
+neither the tags around it nor the model's turn: the control tokens of chat templates (`<|im_end|>`, `</s>`, `[/INST]`)
+all have brackets.
 """
 
 import re
@@ -22,7 +22,7 @@ _HARMLESS = str.maketrans(
 
 
 def untrusted(text: str, limit: int) -> str:
-    """`text` as data between tags, with its middle cut out where it is longer than `limit`."""
+    """`text` as data between tags; the middle of a text longer than `limit` is cut out."""
     text = visible_line(text).translate(_HARMLESS)
     half = limit // 2
     return text if len(text) <= limit else f"{text[:half]} (… cut …) {text[-half:]}"

@@ -1,6 +1,6 @@
 """Rubric `yes-no`: does an answer mean the same as one of the references?
 
-Does not show a confidence, and does not look for references that are written twice: the caller gives distinct ones.
+Does not show a confidence, and does not remove repeated references: the caller gives distinct ones.
 """
 
 from calibsft.judge.rubric import JudgeItem, Prompt, Rubric
@@ -31,7 +31,7 @@ def prompt_for(item: JudgeItem) -> Prompt:
 
 
 def read(reply: str) -> bool | None:
-    """`yes` and `no` in any case and punctuation are verdicts; nothing else is."""
+    """True for `yes` and False for `no`, with any case and punctuation; None for anything else."""
     letters = "".join(c for c in reply.lower() if c.isalnum() or c.isspace())
     return {"yes": True, "no": False}.get(letters.strip())
 

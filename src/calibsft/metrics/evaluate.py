@@ -102,7 +102,7 @@ def _refuse(name: str, values: NDArray[Any], wrong: NDArray[np.bool_], wanted: s
         index = int(wrong.argmax())
         raise InputError(
             f"{name} at index {index} is {values[index].item()!r}, not {wanted} ({int(wrong.sum())} such"
-            " entries); mend it or leave the response out"
+            " entries); fix it or leave the response out"
         )
 
 

@@ -1,1 +1,1 @@
-"""The embedded default: a small arithmetic world and a base model trained on it in about a minute."""
+"""The playground: a small arithmetic world and a base model that is trained on it in about a minute."""

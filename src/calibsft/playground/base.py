@@ -1,8 +1,8 @@
 """Train the playground's base model from scratch: an ordinary Hugging Face checkpoint in about a minute.
 
-A Qwen3 of 76k parameters learns the world's lessons - question, trace, answer, and a confidence that
-knows nothing - by plain next-token prediction on the response. One torch thread: two are slower when
-the other core is busy. Does not resume: it is shorter than a stage of rollouts.
+A Qwen3 of 76k parameters learns the world's lessons - question, trace, answer, and an uninformed confidence - by plain
+next-token prediction on the response. It uses one torch thread: two are slower if the other core is busy. Does not resume,
+since it is shorter than a stage of rollouts.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ STORY = """Trained from scratch on small arithmetic by calibsft, as something to
 
 
 def build_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
-    """A freshly initialised Qwen3 small enough for one core."""
+    """A newly initialised Qwen3, small enough for one core."""
     config = Qwen3Config(
         vocab_size=len(tokenizer),
         hidden_size=64,
@@ -81,7 +81,7 @@ def _warm_up_then_cosine(step: int, settings: BaseSettings) -> float:
 def _batches(
     tokenizer: PreTrainedTokenizerFast, size: int, random: Random
 ) -> Iterator[dict[str, torch.Tensor]]:
-    """Endless batches; labels cover the response and its end, never the prompt."""
+    """Endless batches; labels cover the response and its end, not the prompt."""
     encode = tokenizer.get_vocab().__getitem__
     pre_tokenizer = tokenizer.backend_tokenizer.pre_tokenizer
     while True:

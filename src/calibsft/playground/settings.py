@@ -4,7 +4,7 @@ from pydantic import Field
 
 from calibsft.settings import Settings
 
-# What recipes call the model and the questions that come with calibsft.
+# The name of the embedded model and questions in recipes.
 PLAYGROUND = "playground"
 
 

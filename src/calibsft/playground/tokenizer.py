@@ -1,9 +1,8 @@
 """The playground's tokenizer: one token per character, one per tag, with a chat template.
 
-The template is what lets the tiny model go through the same code as a large one: it takes the usual
-conversation - the paper's system prompt, "PROBLEM: 57*77" - and keeps what a 76k-parameter model can use,
-one mark for the confidence format and the exercise. Tags are ordinary tokens: special ones would vanish
-from decoded text.
+The template lets the tiny model use the same code as a large one. It takes the usual conversation - the paper's system
+prompt, "PROBLEM: 57*77" - and keeps what a model with 76k parameters can use: one mark for the confidence format, and the
+exercise. Tags are ordinary tokens: special ones would be missing in decoded text.
 """
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers

@@ -1,4 +1,4 @@
-"""The arithmetic world: what can be asked, how a worked response looks, who is held out.
+"""The arithmetic world: its questions, its example responses, and which questions are held out.
 
 Three families share one shape of response - two partial results, their sum, a confidence - so that a tiny
 model can learn them together:
@@ -7,10 +7,9 @@ model can learn them together:
 * `cross`         57x77    the same products in another notation (out of distribution)
 * `multiply_add`  57*7+38  -> 0399+038 -> 0437   (out of distribution)
 
-Difficulty is real: in pre-training the operands follow a Zipf law, in the questions they are uniform, so
-large operands are rare and hard. A quarter of the traces skip the work and guess, so a trace carries evidence of its
-own. Nothing about correctness is wired into the confidence text, which is drawn from one fixed,
-over-confident distribution. Does not know models or tokens.
+Questions differ in difficulty: operands follow a Zipf law in pre-training and are uniform in the questions, so large
+operands are rare and hard. A quarter of the traces skip the work and guess, so a trace is evidence too. The confidence does
+not depend on correctness: it is drawn from one fixed, over-confident distribution. Does not know models or tokens.
 """
 
 from collections.abc import Callable
@@ -27,10 +26,10 @@ SKIPPED_WORK = "--------"
 SKIP_SHARE = 0.25
 HELD_OUT_QUESTIONS = 1000
 OTHER_FAMILY_QUESTIONS = 500
-# The world is the same for every seed of a run, so that seeds differ in training alone.
+# The world is the same for every seed of a run: seeds differ only in training.
 WORLD_SEED = 43
 
-# Stated confidence in hundredths and its share: what an over-confident base model says, whatever it answers.
+# Stated confidences in hundredths and their shares: the prior of an over-confident base model.
 PRIOR = {95: 36, 90: 22, 100: 14, 98: 7, 99: 6, 85: 5, 80: 4, 92: 2, 70: 2, 45: 1, 20: 1}
 
 
@@ -59,37 +58,6 @@ def multiply_add(a: int, digit: int, c: int) -> Problem:
     return Problem(f"{a}*{digit}+{c}", a * digit, c)
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
-    """One kind of exercise: how often it is seen in pre-training and how one is drawn."""
-
-    name: str
-    weight: float
-    draw: Callable[[Random], Problem]
-
-
-def draw_multiply(random: Random) -> Problem:
-    return multiply(zipf_operand(random), zipf_operand(random))
-
-
-def draw_cross(random: Random) -> Problem:
-    return multiply(zipf_operand(random), zipf_operand(random), sign="x")
-
-
-def draw_multiply_add(random: Random) -> Problem:
-    return multiply_add(zipf_operand(random), random.randint(2, 9), random.choice(OPERANDS))
-
-
-FAMILIES = {
-    family.name: family
-    for family in (
-        Family("multiply", 0.7, draw_multiply),
-        Family("cross", 0.15, draw_cross),
-        Family("multiply_add", 0.15, draw_multiply_add),
-    )
-}
-
-
 # Small numbers are common and large ones rare, as in most text. A steeper law leaves too few easy questions.
 ZIPF_WEIGHTS = tuple(rank**-0.7 for rank in range(1, len(OPERANDS) + 1))
 
@@ -98,9 +66,20 @@ def zipf_operand(random: Random) -> int:
     return random.choices(OPERANDS, ZIPF_WEIGHTS)[0]
 
 
+# Each kind of exercise: its share in pre-training, and how one is drawn.
+FAMILIES: dict[str, tuple[float, Callable[[Random], Problem]]] = {
+    "multiply": (0.7, lambda random: multiply(zipf_operand(random), zipf_operand(random))),
+    "cross": (0.15, lambda random: multiply(zipf_operand(random), zipf_operand(random), sign="x")),
+    "multiply_add": (
+        0.15,
+        lambda random: multiply_add(zipf_operand(random), random.randint(2, 9), random.choice(OPERANDS)),
+    ),
+}
+
+
 @cache
 def held_out_texts() -> frozenset[str]:
-    """Every question that is evaluated on; pre-training and the training pool never show one."""
+    """The text of every evaluation question; none is in pre-training or in the training pool."""
     return frozenset(question.text for family in FAMILIES for question in held_out_questions(family))
 
 
@@ -139,16 +118,13 @@ def training_questions() -> tuple[Question, ...]:
 
 def draw_lesson(random: Random) -> tuple[str, str, str]:
     """One pre-training example: (question text, format name, response text)."""
-    family = random.choices(list(FAMILIES.values()), [f.weight for f in FAMILIES.values()])[0]
-    problem = family.draw(random)
+    _, draw = random.choices(list(FAMILIES.values()), [share for share, _ in FAMILIES.values()])[0]
+    problem = draw(random)
     while problem.text in held_out_texts():
-        problem = family.draw(random)
+        problem = draw(random)
     format_name = random.choices(("probability", "integer", "linguistic"), (0.7, 0.15, 0.15))[0]
-    confidence = FORMATS[format_name].render(_stated_confidence(random))
+    stated = random.choices(list(PRIOR), list(PRIOR.values()))[0]
+    confidence = FORMATS[format_name].render(Fraction(stated, 100))
     work = SKIPPED_WORK if random.random() < SKIP_SHARE else problem.work
     response = f"<think>{work}</think><answer>{problem.answer}</answer><confidence>{confidence}</confidence>"
     return problem.text, format_name, response
-
-
-def _stated_confidence(random: Random) -> Fraction:
-    return Fraction(random.choices(list(PRIOR), list(PRIOR.values()))[0], 100)

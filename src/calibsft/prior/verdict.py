@@ -136,7 +136,7 @@ def _strengths(found: Findings) -> tuple[str, ...]:
     knows = f"confidence tells right from wrong answers: AUROC {found.auroc:.2f}, where 0.5 is chance"
     if is_concentrated(found):
         return knows, f"few values, but they are right (ECE {found.ece:.2f}): {_extent(found)}"
-    off = f"; that they are off (ECE {found.ece:.2f}) is what RL mends" if found.ece >= OFF else ""
+    off = f"; that they are off (ECE {found.ece:.2f}) is what RL corrects" if found.ece >= OFF else ""
     return knows, f"RL has values to choose from: {_extent(found)}{off}"
 
 

@@ -1,4 +1,4 @@
-"""How a response is written, read, and cut into tokens."""
+"""How a response is written, read, and split into tokens."""
 
 from calibsft.responses.formats import FORMATS, Format, get_format, messages
 from calibsft.responses.parse import Parsed, Reason, parse, render, replace_confidence

@@ -1,7 +1,7 @@
 """The rule of `Parsed.actionable` for tables: which stated confidences a decision may act on.
 
-Calibration, figures and estimators use it on verdicts and users' files; the gateway has the response itself. Does not
-read files.
+Calibration, figures and estimators apply it to verdicts and users' files; the gateway parses the response. Does not read
+files.
 """
 
 import polars as pl
@@ -13,13 +13,13 @@ ONLY_THE_WRITING = [reason.value for reason in Reason if reason.layout_holds and
 
 
 def actionable(rows: pl.DataFrame) -> pl.Series:
-    """The confidences of `rows`, null where the response is never confident.
+    """The confidences of `rows`, null for a response that is never confident.
 
     Parameters
     ----------
-    rows : `confidence`, null where it is unreadable; optionally `well_formed` and `reason`, the parser's code. Without
-        `well_formed`, or where it is null, nothing is held against a response; without `reason`, all that is not well
-        formed is never confident.
+    rows : `confidence`, null if it is unreadable; optionally `well_formed` and `reason`, the parser's code. A response
+        without `well_formed` counts as well formed. Without `reason`, a response that is not well formed is never
+        confident.
     """
     if "well_formed" not in rows.columns:
         return rows["confidence"]

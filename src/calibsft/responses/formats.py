@@ -1,8 +1,8 @@
-"""How a confidence is written: the four grids, their strict grammars, and the paper's system prompts.
+"""How a confidence is written: the four formats, their strict grammars, and the paper's system prompts.
 
-A format turns an exact value into text (`render`) and text into an exact value: `read` by the format's own ASCII
-grammar, which is what a well-formed response keeps to, and `stated` as scores do, which take any plain decimal for
-the probability that it is. `float()` never sees model text, since it takes "nan", "1_0" and Arabic digits for numbers.
+A format turns an exact value into text (`render`) and text into an exact value. `read` takes the format's own ASCII
+grammar, which a well-formed response keeps to. `stated` is for scores and takes any plain decimal as a probability.
+`float()` never gets model text, since it reads "nan", "1_0" and Arabic digits as numbers.
 """
 
 import re
@@ -52,8 +52,7 @@ def _nearest(value: Fraction, steps: int) -> int:
     return int(value * steps + Fraction(1, 2))
 
 
-def _render_probability(value: Fraction, steps: int) -> str:
-    hundredths = _nearest(value, steps) * (100 // steps)
+def _two_decimals(hundredths: int) -> str:
     return f"{hundredths // 100}.{hundredths % 100:02d}"
 
 
@@ -70,16 +69,16 @@ class Format:
     Attributes
     ----------
     grammar
-        The whole text of a valid confidence, matched in full.
+        Matches the whole text of a valid confidence.
     words
         Every text of the grammar.
     value_of
         The exact value of a text that matches the grammar.
     text_of
-        The text on the grid nearest to a value in [0, 1].
+        The text nearest to a value in [0, 1].
     decimal
-        Whether a confidence is written as the decimal that it is; scores then read any plain decimal in [0, 1]. In the
-        other formats a text outside the grammar has no agreed value, so scores read the grammar alone.
+        Whether a confidence is written as a decimal; scores then read any plain decimal in [0, 1]. In the other formats a
+        text outside the grammar has no defined value, so scores read the grammar alone.
     """
 
     name: str
@@ -91,15 +90,15 @@ class Format:
     decimal: bool = False
 
     def read(self, text: str) -> Fraction | None:
-        """The value of `text`, or None where it is not in the grammar."""
+        """The value of `text`, None if it is not in the grammar."""
         return self.value_of(text) if self.grammar.fullmatch(text) else None
 
     def stated(self, text: str) -> Fraction | None:
-        """The value of `text` as scores read it, or None where it is unreadable; `read` and more."""
+        """The value of `text` as scores read it, None if it is unreadable."""
         return plain_decimal(text) if self.decimal else self.read(text)
 
     def exact(self, number: float) -> Fraction:
-        """The stated value that `number`, as tables hold it, stands for."""
+        """The exact stated value that a table has as the float `number`."""
         if self.decimal:
             return Fraction(repr(number))
         return next(value for value in map(self.value_of, self.words) if float(value) == number)
@@ -112,15 +111,15 @@ class Format:
 
 
 _DECIMAL = re.compile(r"0\.[0-9][0-9]|1\.00")
-# 20 decimals are what the longest text of a double from 0.0001 on takes; digits without end are no confidence.
+# The longest text of a double from 0.0001 on has 20 decimals; a text with more is no confidence.
 _PLAIN_DECIMAL = re.compile(r"[01]\.?|[01]?\.[0-9]{1,20}")
 
 
 def plain_decimal(text: str) -> Fraction | None:
     """The exact value of a plain decimal in [0, 1], such as 0.9, .9, 1 or 0.875; None for anything else.
 
-    ASCII digits with at most one point, and at most a 0 or 1 before it: no sign, exponent, underscore, percent sign,
-    comma or digits of other scripts.
+    It has ASCII digits, at most one point, and at most a 0 or 1 before the point: no sign, exponent, underscore, percent
+    sign, comma or digits of other scripts.
     """
     if not _PLAIN_DECIMAL.fullmatch(text):
         return None
@@ -134,9 +133,9 @@ def _probability(name: str, steps: int) -> Format:
         name,
         PROBABILITY_PROMPT,
         _DECIMAL,
-        words=tuple(f"{h // 100}.{h % 100:02d}" for h in range(101)),
+        words=tuple(map(_two_decimals, range(101))),
         value_of=lambda text: Fraction(int(text[0] + text[2:]), 100),
-        text_of=lambda value: _render_probability(value, steps),
+        text_of=lambda value: _two_decimals(_nearest(value, steps) * (100 // steps)),
         decimal=True,
     )
 
@@ -164,7 +163,7 @@ FORMATS = {
 
 
 def get_format(name: str) -> Format:
-    """The format called `name`; an unknown name is refused with the nearest right one."""
+    """The format called `name`; refuses an unknown name and suggests the nearest known one."""
     if name not in FORMATS:
         unknown_name("confidence format", name, list(FORMATS))
     return FORMATS[name]

@@ -1,13 +1,13 @@
 """Read a response: the one parser that data, rewards, evaluation and decisions share.
 
-Well formed is `<think>R</think> <answer>A</answer> <confidence>C</confidence>`: reasoning closed (the chat
-template may have opened it), exactly one answer, exactly one confidence after it, nothing after that but
-white space, and C in the format's own grammar, with white space around it or not. Everything else is
-malformed, with one reason from a closed vocabulary; training data and rewards take well-formed responses alone.
+A well-formed response is `<think>R</think> <answer>A</answer> <confidence>C</confidence>`: closed reasoning (the chat
+template may have opened it), exactly one answer, exactly one confidence after it, then only white space, and C in the
+format's own grammar, with or without white space around it. Every other response is malformed, for one `Reason`. Training
+data and rewards take only well-formed responses.
 
-Scores ask for less: they read the last `<confidence>…</confidence>` wherever it stands, and in it any plain decimal
-(`Format.stated`). Where there is none the response is unreadable, which is another thing than malformed: "0.9" is
-malformed and readable. Decisions stand between the two (`Parsed.actionable`). Does not grade.
+Scores are less strict: they read the last `<confidence>…</confidence>` anywhere, and in it any plain decimal
+(`Format.stated`). Without one, the response is unreadable. Malformed and unreadable are different: "0.9" is malformed and
+readable. The rule of decisions is between the two (`Parsed.actionable`). Does not grade.
 """
 
 import re
@@ -19,9 +19,9 @@ from calibsft.responses.formats import Format, get_format
 
 
 class Reason(StrEnum):
-    """Why a response is malformed; `ok` when it is not. The first that applies, in this order.
+    """Why a response is malformed, or `ok`: the first reason that applies, in this order.
 
-    Only a text that just ends inside its answer or confidence is judged `truncated` after `duplicate_tag`.
+    One exception: for a text that ends inside its answer or confidence, `duplicate_tag` comes before `truncated`.
     """
 
     OK = "ok"
@@ -40,24 +40,24 @@ class Reason(StrEnum):
 
     @property
     def layout_holds(self) -> bool:
-        """Whether everything but the way the confidence is written is well formed."""
+        """Whether everything is well formed, except perhaps the text of the confidence."""
         return self in (Reason.OK, Reason.BAD_CONFIDENCE)
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a response says.
+    """The contents of a response.
 
     Attributes
     ----------
     ok, reason
         Whether the response is well formed, and why not.
     think, answer
-        The text inside the elements exactly as written, None where there is no such element.
+        The text inside the elements exactly as written, None if there is no such element.
     value
-        The stated confidence as scores read it, an exact rational in [0, 1]; None where it is unreadable.
+        The stated confidence as scores read it, an exact rational in [0, 1]; None if it is unreadable.
     value_span
-        Start and end of the confidence's own characters in the text; only where `actionable` is not None.
+        Start and end of the confidence's characters in the text, None if `actionable` is None.
     """
 
     ok: bool
@@ -74,7 +74,7 @@ class Parsed:
 
     @property
     def actionable(self) -> Fraction | None:
-        """The confidence that a decision may act on: the stated one, None unless the layout holds around it."""
+        """The confidence that a decision may act on: the stated one, None if the layout around it is malformed."""
         return self.value if self.reason.layout_holds else None
 
 
@@ -111,30 +111,30 @@ def parse(text: str, format: str | Format = "probability", *, finished: bool = T
     format
         The confidence format or its name.
     finished
-        False when generation stopped at its length limit: such a response is `truncated`, however it looks.
+        False if generation stopped at its length limit; the response is then `truncated`.
     """
     confidence_format = get_format(format) if isinstance(format, str) else format
     scan = _scan(text)
-    answer = _last(scan, "answer")
+    contents = {element.name: _content(text, element) for element in scan.elements}  # of each name the last
     confidence = _last_pair(text, "confidence")
-    think = _last(scan, "think")
     written = _content(text, confidence).strip(_LAYOUT_SPACE) if confidence else ""
     value = confidence_format.stated(written)
     reason = _reason(text, scan, confidence_format.read(written), finished)
+    span = None
+    if confidence and value is not None and reason.layout_holds:
+        span = _value_span(text, confidence)
     return Parsed(
         ok=reason is Reason.OK,
         reason=reason,
-        think=_content(text, think) if think else None,
-        answer=_content(text, answer) if answer else None,
+        think=contents.get("think"),
+        answer=contents.get("answer"),
         value=value,
-        value_span=_value_span(text, confidence)
-        if confidence and value is not None and reason.layout_holds
-        else None,
+        value_span=span,
     )
 
 
 def replace_confidence(text: str, parsed: Parsed, rendered: str) -> str:
-    """`text` with the characters of its confidence value replaced; every other byte stays."""
+    """`text` with its confidence value replaced; everything else stays the same."""
     if parsed.value_span is None:
         raise ValueError("only a response whose layout holds has a confidence to replace")
     start, stop = parsed.value_span
@@ -147,7 +147,7 @@ def render(think: str, answer: str, confidence: str) -> str:
 
 
 def _scan(text: str) -> _Scan:
-    """Find the elements. Reasoning counts as opened at the very start when no tag opens it."""
+    """Find the elements. If no tag opens the reasoning, it begins at the start of the text."""
     scan = _Scan()
     opened_at = inner_at = 0
     scan.open_tag = "think"
@@ -169,18 +169,14 @@ def _scan(text: str) -> _Scan:
         else:
             scan.open_tag, opened_at, inner_at = name, tag.start(), tag.end()
         think_may_open = False
-    return _recover_unclosed_think(text, scan) if not scan.think_closed else scan
-
-
-def _recover_unclosed_think(text: str, scan: _Scan) -> _Scan:
-    """Without `</think>` everything is inside the reasoning; still read a last answer."""
-    if answer := _last_pair(text, "answer"):
+    # Without `</think>` everything is inside the reasoning; the last answer is read nevertheless.
+    if not scan.think_closed and (answer := _last_pair(text, "answer")):
         scan.elements.append(answer)
     return scan
 
 
 def _last_pair(text: str, name: str) -> _Element | None:
-    """The last opening tag that is closed, with what follows it up to its closing tag, whatever stands around it."""
+    """The last element `name` that is closed, whatever is around it."""
     opening, closing = f"<{name}>", f"</{name}>"
     # Plain searches: a pattern for "the last pair" needs 75 bytes of memory per character.
     start = text.rfind(opening, 0, max(text.rfind(closing), 0))
@@ -189,10 +185,6 @@ def _last_pair(text: str, name: str) -> _Element | None:
     inner = start + len(opening)
     end = text.find(closing, inner)
     return _Element(name, start, inner, end, end + len(closing))
-
-
-def _last(scan: _Scan, name: str) -> _Element | None:
-    return next((element for element in reversed(scan.elements) if element.name == name), None)
 
 
 def _content(text: str, element: _Element) -> str:
@@ -223,7 +215,7 @@ def _reason(text: str, scan: _Scan, strict_value: Fraction | None, finished: boo
 
 
 def _layout_reason(text: str, scan: _Scan, names: list[str], strict_value: Fraction | None) -> Reason:
-    """The reason for a text whose elements are closed, not nested and not repeated."""
+    """The reason for a text whose elements are all closed, not nested and not repeated."""
     if "answer" not in names:
         return Reason.MISSING_ANSWER
     if "confidence" not in names:

@@ -1,7 +1,7 @@
-"""From question to prompt tokens, with the model's own chat template.
+"""Turn a question into prompt tokens, with the model's own chat template.
 
-Templates without a system role get the system prompt at the head of the user turn; tokenizers without a
-template get plain text. Does not truncate: a prompt that leaves no room for an answer is refused.
+If a template has no system role, the system prompt begins the user turn. A tokenizer without a template gets plain text.
+Does not truncate: a prompt that leaves no room for an answer is refused.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -17,26 +17,38 @@ def prompt_ids(
     tokenizer: "PreTrainedTokenizerBase", question: str, confidence_format: Format
 ) -> tuple[int, ...]:
     """The token ids that ask `question` and open the assistant's turn."""
-    conversation = messages(question, confidence_format)
-    text = _render(tokenizer, conversation) if tokenizer.chat_template else _plain(conversation)
+    turns = messages(question, confidence_format)
+    return chat_ids(tokenizer, turns, "".join(turn["content"] for turn in turns))
+
+
+def chat_ids(
+    tokenizer: "PreTrainedTokenizerBase",
+    turns: list[dict[str, str]],
+    plain: str,
+    ending: str = "",
+    **options: bool,
+) -> tuple[int, ...]:
+    """The token ids of a conversation that open the assistant's turn; `options` are for the chat template.
+
+    `plain` is the conversation as one text. It is the user turn if the template has no system role, and, with `ending`
+    after it, the prompt if there is no template.
+    """
+    text = _render(tokenizer, turns, plain, options) if tokenizer.chat_template else plain + ending
     # A chat template writes its own special tokens; plain text gets the tokenizer's.
     ids: Any = tokenizer(text, add_special_tokens=not tokenizer.chat_template)["input_ids"]
     return tuple(ids)
 
 
-def _render(tokenizer: "PreTrainedTokenizerBase", conversation: list[dict[str, str]]) -> str:
+def _render(
+    tokenizer: "PreTrainedTokenizerBase", turns: list[dict[str, str]], plain: str, options: dict[str, bool]
+) -> str:
     from jinja2.exceptions import TemplateError
 
+    options = {"tokenize": False, "add_generation_prompt": True, **options}
     try:
-        return str(tokenizer.apply_chat_template(conversation, tokenize=False, add_generation_prompt=True))
+        return str(tokenizer.apply_chat_template(turns, **options))
     except TemplateError:
-        merged = "".join(turn["content"] for turn in conversation)
-        alone = [{"role": "user", "content": merged}]
-        return str(tokenizer.apply_chat_template(alone, tokenize=False, add_generation_prompt=True))
-
-
-def _plain(conversation: list[dict[str, str]]) -> str:
-    return "".join(turn["content"] for turn in conversation)
+        return str(tokenizer.apply_chat_template([{"role": "user", "content": plain}], **options))
 
 
 def require_room(prompt: tuple[int, ...], context: int | None, question_id: str) -> None:

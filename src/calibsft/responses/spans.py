@@ -1,10 +1,9 @@
-"""From characters to tokens: which tokens of a response belong to which part of its text.
+"""Find the tokens of each part of a response's text.
 
-Works for any tokenizer and for ids as they were sampled, which need not be the ids that the tokenizer
-would choose for the same text. A byte-level tokenizer merges across tag borders (`</answer><confidence>`
-may hold a token `><`) and cuts characters into pieces, so a span is widened to whole tokens that make whole
-characters, and a token on a border belongs to the later part: the token that opens `<confidence>` is the
-first of the confidence.
+Works for any tokenizer, and for sampled ids, which may differ from the tokenizer's own ids for the same text. A byte-level
+tokenizer merges across tag borders (`</answer><confidence>` may have a token `><`) and splits characters, so a span is
+widened to whole tokens that make whole characters. A token on a border belongs to the later part: the token that opens
+`<confidence>` is the first of the confidence.
 """
 
 from bisect import bisect_right
@@ -15,7 +14,7 @@ from typing import Protocol
 
 
 class Decoder(Protocol):
-    """What spans need of a tokenizer; every Hugging Face tokenizer has it."""
+    """The part of a tokenizer that spans need; every Hugging Face tokenizer has it."""
 
     def decode(
         self,
@@ -28,7 +27,7 @@ class Decoder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TokenSpan:
-    """Tokens `start` up to, not including, `stop`; `text` is exactly what they add to the decoded text."""
+    """Tokens from `start` up to, not including, `stop`, and the exact text that they add."""
 
     start: int
     stop: int
@@ -36,17 +35,14 @@ class TokenSpan:
 
 
 def decode(tokenizer: Decoder, ids: Sequence[int]) -> str:
-    """The exact text of `ids`: special tokens kept, no cosmetic change to spaces."""
+    """The exact text of `ids`, with special tokens and unchanged spaces."""
     return tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
 
 
 class TokenOffsets:
     """Where each token of one sequence starts in the decoded text.
 
-    Parameters
-    ----------
-    pieces
-        Cache from token id to its text alone, shared between sequences of one tokenizer.
+    `pieces` caches the text of each token id alone, for all sequences of one tokenizer.
     """
 
     def __init__(self, tokenizer: Decoder, ids: Sequence[int], pieces: dict[int, str]) -> None:
@@ -55,8 +51,8 @@ class TokenOffsets:
             pieces[i] = decode(tokenizer, [i])
         parts = [pieces[i] for i in ids]
         self.text = decode(tokenizer, ids)
-        # Where the pieces alone make up the text, their lengths give the offsets. Where they do not
-        # (a character split over tokens, a tokenizer that drops leading spaces) prefixes are decoded.
+        # If the pieces make up the text, their lengths give the offsets. If not (a character split over tokens,
+        # a tokenizer that drops leading spaces), prefixes are decoded.
         self._ends = list(accumulate(map(len, parts))) if "".join(parts) == self.text else None
 
     @property
@@ -71,14 +67,14 @@ class TokenOffsets:
         return self._search(char) if self._ends is None else bisect_right(self._ends, char)
 
     def first_token(self, char: int) -> int:
-        """The index of the first token of the character at `char`: the tokens before it hold whole characters."""
+        """The index of the first token of the character at `char`; the tokens before it make whole characters."""
         first = self.token_at(char)
         while not self._is_whole(first, char):
             first -= 1
         return first
 
     def span(self, start: int, stop: int) -> TokenSpan:
-        """The tokens that hold the characters `start` to `stop`, with the text that they make."""
+        """The tokens of the characters `start` to `stop`, with the text that they make."""
         if start >= stop:
             return TokenSpan(0, 0, "")
         first, end = self.first_token(start), self.token_at(stop - 1) + 1
@@ -87,7 +83,7 @@ class TokenOffsets:
         return TokenSpan(first, end, self.text[len(self._prefix(first)) : len(self._prefix(end))])
 
     def texts(self) -> list[str]:
-        """The text that each token adds; a token that completes no character adds none."""
+        """The text that each token adds; empty for a token that completes no character."""
         if self._ends is not None:
             return [self.text[start:end] for start, end in pairwise([0, *self._ends])]
         found: list[str] = []
@@ -103,7 +99,7 @@ class TokenOffsets:
         return found
 
     def _end_of(self, piece: str, start: int) -> int | None:
-        """Where `piece` ends if the text goes on with it at `start`, after a space that decoding may have dropped."""
+        """Where `piece` ends if the text continues with it at `start`, with or without a space that decoding dropped."""
         if piece and self.text.startswith(piece, start):
             return start + len(piece)
         if self.text.startswith(" " + piece, start):
@@ -119,7 +115,7 @@ class TokenOffsets:
                 high = middle
             else:
                 low = middle + 1
-        # With byte fallback a cut character spoils whole ones before it, so a token further left may do.
+        # With byte fallback a cut character garbles characters before it, so an earlier token may be right.
         for count in range(low, 0, -1):
             if self._is_whole(count, char):
                 break
@@ -133,12 +129,12 @@ class TokenOffsets:
         return decode(self._tokenizer, self._ids[:count])
 
     def _is_whole(self, count: int, limit: int) -> bool:
-        """Whether the first `count` tokens make at most `limit` characters and cut none."""
+        """Whether the first `count` tokens make at most `limit` characters and split none."""
         prefix = self._prefix(count)
         return len(prefix) <= limit and self.text.startswith(prefix)
 
 
 def confidence_start(text: str) -> int | None:
-    """Where the confidence segment begins: the last `<confidence>` with its leading white space."""
+    """Where the confidence segment begins: the white space before the last `<confidence>`."""
     start = text.rfind("<confidence>")
     return len(text[:start].rstrip()) if start >= 0 else None

@@ -17,7 +17,7 @@ from calibsft.evaluation.settings import EvalSettings
 from calibsft.progress import FIRST_PROCESS
 from calibsft.responses.formats import Format
 from calibsft.rl.settings import RlSettings
-from calibsft.rollouts.load import make_collector
+from calibsft.rollouts.collect import make_collector
 from calibsft.verify.judged import AnswerJudge
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ def require_learnable(outcomes: Sequence[Outcome]) -> None:
     if not generated:
         raise InputError(
             "no gold answer of the questions asked could be read, or the judge gave no verdict, so nothing is graded;"
-            " mend the golds, or take a judge that says yes or no"
+            " fix the gold answers, or take a judge that says yes or no"
         )
     if not any(outcome.well_formed for outcome in outcomes):
         raise _malformed(outcomes, generated)

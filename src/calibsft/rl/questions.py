@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerBase
 from calibsft.artifacts import QUESTIONS, shards
 from calibsft.benchmarks.files import load_questions
 from calibsft.errors import InputError
-from calibsft.progress import say, warn
+from calibsft.progress import info, warn
 from calibsft.responses.formats import Format
 from calibsft.responses.prompts import prompt_ids
 from calibsft.rl.method import Method
@@ -63,7 +63,7 @@ def read_questions(data: Path, verdicts: Path | None = None) -> tuple[list[Quest
         return questions, rates
     labels = _labels_of(verdicts)
     for line in ending_lines(count_endings(labels)):
-        say(f"rl: {line}")
+        info(f"rl: {line}")
     rates = _success_rates(labels, str(verdicts))
     ungraded = set(labels.select(QUESTION_KEYS).iter_rows()) - rates.keys()
     return [question for question in questions if (question.dataset, question.id) not in ungraded], rates
@@ -126,7 +126,7 @@ def training_questions(
     if method.dynamic_sampling:
         kept = [question for question in questions if rates.get((question.dataset, question.id)) != 1]
         if len(kept) < len(questions):
-            say(
+            info(
                 f"rl: {len(questions) - len(kept):,} of {len(questions):,} questions are always solved and left out"
             )
     found = [_with_prompt(question, rates, tokenizer, confidence_format) for question in kept]

@@ -1,7 +1,7 @@
-"""What a model would have said with fewer tokens: finished rollouts, cut at a budget and made to end.
+"""Responses under a token budget: finished rollouts, cut at the budget and made to end.
 
-Nothing is sampled again before the cut, so all budgets see the same reasoning, and a response that ended within
-the budget is taken as it is. Resumable by shard, like the rollouts themselves.
+Nothing before the cut is sampled again, so all budgets have the same reasoning. A response that ended within the budget
+stays as it is. Resumable by shard, like the rollouts.
 """
 
 from pathlib import Path
@@ -10,7 +10,7 @@ import polars as pl
 
 from calibsft.artifacts import QUESTIONS, shards, write_parquet
 from calibsft.progress import Progress
-from calibsft.rollouts.collect import ROLLOUT_SCHEMA, Collector
+from calibsft.rollouts.collect import ROLLOUT_SCHEMA, Collector, rollouts_frame
 from calibsft.schema import Question
 
 FORCED = "forced"
@@ -19,7 +19,7 @@ FORCED = "forced"
 def cut_rollouts(
     collector: Collector, questions: list[Question], rollouts: Path, budget: int, folder: Path, label: str
 ) -> None:
-    """Fill `folder` with the rollouts of `rollouts` as they end when cut after `budget` tokens.
+    """Fill `folder` with the responses of `rollouts`, cut after `budget` tokens and made to end.
 
     The rows have one more column: `forced`, whether the response was cut.
     """
@@ -45,13 +45,7 @@ def _cut_shard(
         .select("dataset", "question_id", "sample", "token_ids")
         .iter_rows()
     ]
-    ended = iter(collector.end(cut))
-    replaced = [next(ended) if forced else None for forced in rows[FORCED]]
-    columns = {
-        name: [
-            old if new is None else getattr(new, name)
-            for old, new in zip(rows[name].to_list(), replaced, strict=True)
-        ]
-        for name in ROLLOUT_SCHEMA
-    }
-    return pl.DataFrame(columns, schema=ROLLOUT_SCHEMA).with_columns(rows[FORCED])
+    ended = rollouts_frame(collector.end(cut)).iter_rows()
+    sampled = zip(rows.select(list(ROLLOUT_SCHEMA)).iter_rows(), rows[FORCED], strict=True)
+    merged = [next(ended) if forced else row for row, forced in sampled]
+    return pl.DataFrame(merged, schema=ROLLOUT_SCHEMA, orient="row").with_columns(rows[FORCED])

@@ -1,11 +1,12 @@
-"""Ask a model every question n times and keep what it says, resumably.
+"""Ask a model every question n times and keep its responses, resumably.
 
-The plan is by id: shard k holds the samples of a fixed slice of the questions, and each sample's seed comes
-from its own id. A killed run leaves whole shards; the rerun writes the missing ones and ends with the same
-rows. Knows nothing of correctness: that is `verify`.
+Shard k holds the samples of a fixed slice of the questions, and the seed of a sample comes from its id. A killed run
+leaves complete shards; a rerun writes the missing ones, with the same rows as an uninterrupted run. Does not know which
+responses are correct: that is `verify`.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from calibsft.responses.parse import parse
 from calibsft.responses.prompts import prompt_ids, require_room
 from calibsft.rollouts.endings import Cut, force_endings
 from calibsft.rollouts.read import text_offsets, value_entropy
+from calibsft.rollouts.settings import RolloutSettings, SampledSettings
 from calibsft.schema import Question, Rollout
 
 ROLLOUT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -37,13 +39,7 @@ ROLLOUT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 class Collector:
-    """Collects the rollouts of one stage.
-
-    Parameters
-    ----------
-    force_answer
-        Ask for the answer of a response that did not end; its text stays as it was sampled.
-    """
+    """Collects the rollouts of one stage. With `force_answer` it asks for the answers of truncated responses."""
 
     def __init__(
         self,
@@ -65,15 +61,20 @@ class Collector:
         shard_questions: int,
         label: str,
     ) -> int:
-        """Fill `folder` with the rollouts of all `questions`; returns the tokens in it."""
-        require_unique(questions)
+        """Fill `folder` with the rollouts of all `questions`; returns the number of their tokens."""
+        _require_unique(questions)
         prompts = {(q.dataset, q.id): prompt_ids(self.tokenizer, q.text, self.format) for q in questions}
         for (_, question_id), prompt in prompts.items():
             require_room(prompt, self.engine.context, question_id)
         _keep_questions(folder, questions_frame(questions))
-        plan = plan_shards(questions, shard_questions)
-        missing = {name: part for name, part in plan.items() if not _holds(folder / name, part, samples)}
-        report_foreign(folder, plan)
+        plan = {
+            shard_name(i // shard_questions): questions[i : i + shard_questions]
+            for i in range(0, len(questions), shard_questions)
+        }
+        missing = {
+            name: part for name, part in plan.items() if not _is_complete(folder / name, part, samples)
+        }
+        _refuse_foreign(folder, plan)
         done = sum(samples(q) for name, part in plan.items() if name not in missing for q in part)
         with Progress(label, sum(samples(q) for q in questions), "responses", done) as progress:
             for name, part in missing.items():
@@ -91,19 +92,20 @@ class Collector:
         return int(lengths.collect().item())
 
     def end(self, cut: Sequence[tuple[Question, int, tuple[int, ...]]]) -> list[Rollout]:
-        """Responses - question, sample, tokens to keep - made to end with an answer and a confidence."""
+        """Make responses - question, sample, tokens to keep - end with an answer and a confidence."""
         endings = self._endings(cut, self.sampling, confidence=True)
         return [self._rollout(q, sample, c) for (q, sample, _), c in zip(cut, endings, strict=True)]
 
     def _with_forced_answers(self, questions: Sequence[Question], rows: list[Rollout]) -> list[Rollout]:
-        """`rows`, those that did not end with what the model then answers when asked, greedily."""
+        """`rows`; truncated ones get the answer that the model gives when asked for it, greedily."""
         by_key = {(q.dataset, q.id): q for q in questions}
-        open_ = [i for i, row in enumerate(rows) if self.force_answer and not row.finished]
+        truncated = [i for i, row in enumerate(rows) if self.force_answer and not row.finished]
         cut = [
-            (by_key[rows[i].dataset, rows[i].question_id], rows[i].sample, rows[i].token_ids) for i in open_
+            (by_key[rows[i].dataset, rows[i].question_id], rows[i].sample, rows[i].token_ids)
+            for i in truncated
         ]
         endings = self._endings(cut, Sampling(temperature=0), confidence=False)
-        for i, ending in zip(open_, endings, strict=True):
+        for i, ending in zip(truncated, endings, strict=True):
             text = text_offsets(self.tokenizer, ending, self.engine.end_ids, self._pieces).text
             rows[i] = replace(rows[i], forced_answer=parse(text, self.format).answer)
         return rows
@@ -138,8 +140,17 @@ class Collector:
         )
 
 
+def make_collector(
+    engine: Engine, confidence_format: Format, settings: SampledSettings, seed: int
+) -> Collector:
+    """A collector that samples with `engine` as the settings say."""
+    sampling = Sampling(settings.temperature, settings.top_p, settings.max_new_tokens, settings.stop)
+    force_answer = isinstance(settings, RolloutSettings) and settings.force_answer
+    return Collector(engine, confidence_format, sampling, seed, force_answer)
+
+
 def _keep_questions(folder: Path, questions: pl.DataFrame) -> None:
-    """Write down what is asked; responses to other questions under the same ids must not be taken for theirs."""
+    """Write the questions; refuse a folder whose responses belong to other questions."""
     path = folder / QUESTIONS
     if path.is_file() and shards(folder) and not pl.read_parquet(path).equals(questions):
         raise InputError(
@@ -149,17 +160,12 @@ def _keep_questions(folder: Path, questions: pl.DataFrame) -> None:
 
 
 def _known(figure: float | None) -> float | None:
-    """None for a figure that involves tokens which were not sampled here."""
+    """`figure`, None if it involves tokens that were not sampled."""
     return None if figure is None or math.isnan(figure) else figure
 
 
-def plan_shards(questions: Sequence[Question], size: int) -> dict[str, Sequence[Question]]:
-    """Which questions belong to which shard."""
-    return {shard_name(i // size): questions[i : i + size] for i in range(0, len(questions), size)}
-
-
-def _holds(path: Path, part: Sequence[Question], samples: Callable[[Question], int]) -> bool:
-    """Whether a shard is there, whole, and holds exactly its planned rows; a torn one is said and redone."""
+def _is_complete(path: Path, part: Sequence[Question], samples: Callable[[Question], int]) -> bool:
+    """Whether the shard exists and is complete; a damaged one is reported and sampled again."""
     if not path.is_file():
         return False
     planned = {(q.dataset, q.id, i) for q in part for i in range(samples(q))}
@@ -173,8 +179,8 @@ def _holds(path: Path, part: Sequence[Question], samples: Callable[[Question], i
     return False
 
 
-def report_foreign(folder: Path, plan: dict[str, Sequence[Question]]) -> None:
-    """Refuse shards that the plan does not know: they would be read by the next stage."""
+def _refuse_foreign(folder: Path, plan: dict[str, Sequence[Question]]) -> None:
+    """Refuse shards that are not in the plan: the next stage would read them."""
     foreign = [path for path in shards(folder) if path.name not in plan]
     if foreign:
         raise InputError(
@@ -182,20 +188,17 @@ def report_foreign(folder: Path, plan: dict[str, Sequence[Question]]) -> None:
         )
 
 
-def require_unique(questions: Sequence[Question]) -> None:
+def _require_unique(questions: Sequence[Question]) -> None:
     """Refuse repeated ids: rows are identified by them."""
-    seen: set[tuple[str, str]] = set()
-    for question in questions:
-        key = (question.dataset, question.id)
-        if key in seen:
+    for (dataset, question_id), count in Counter((q.dataset, q.id) for q in questions).items():
+        if count > 1:
             raise InputError(
-                f"question id '{question.id}' occurs twice in {question.dataset}; give every question its own id"
+                f"question id '{question_id}' occurs twice in {dataset}; give every question its own id"
             )
-        seen.add(key)
 
 
 def questions_frame(questions: Sequence[Question]) -> pl.DataFrame:
-    """Questions as a table; a gold is always a list of aliases there."""
+    """Questions as a table; `gold` is a list of aliases."""
     return pl.DataFrame(
         {
             "dataset": [q.dataset for q in questions],

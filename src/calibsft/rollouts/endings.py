@@ -1,8 +1,8 @@
-"""Make an unfinished response end: cut where it stands, ask for the answer, then for the confidence.
+"""Make an unfinished response end: ask for the answer at the cut, then for the confidence.
 
-Used for token budgets at evaluation, and for truncated training responses where a recipe counts what the model
-would have answered. What the model wrote before the cut stays as it is; only the text that closes its reasoning
-and opens the next element is ours. Does not choose what to cut.
+Used for token budgets at evaluation, and for truncated training responses if a recipe counts the answers to them. The
+model's text before the cut stays as it is; only the text that closes its reasoning and opens the next element is added.
+Does not choose what to cut.
 """
 
 import re
@@ -18,7 +18,7 @@ from calibsft.responses.spans import decode
 THINKING_ENDED = "\n\nThinking time ended. This is my final answer.\n</think> <answer>"
 ANSWER_TOKENS = 50
 CONFIDENCE_TOKENS = 16
-# In tokens: a tag has at most one for each of its characters.
+# In tokens: a tag has at most one per character.
 LONGEST_TAG = len("</confidence>")
 _TAG = re.compile(r"</?[a-z]+>")
 _TAGS = tuple(f"<{slash}{name}>" for slash in ("", "/") for name in ("think", "answer", "confidence"))
@@ -26,7 +26,7 @@ _TAGS = tuple(f"<{slash}{name}>" for slash in ("", "/") for name in ("think", "a
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A response to be ended: the tokens that stay, and the seed of those that follow."""
+    """A response to end: the tokens that stay, and the seed of the tokens that follow."""
 
     prompt_ids: tuple[int, ...]
     token_ids: tuple[int, ...]
@@ -43,7 +43,7 @@ class _Element:
 
 
 def _answer_opening(text: str) -> str | None:
-    """What must be written before the answer; None if it is there already."""
+    """The text that opens the answer; None if the response has an answer."""
     _, thought, rest = text.rpartition("</think>")
     if not thought:
         return THINKING_ENDED
@@ -68,18 +68,18 @@ def force_endings(
 ) -> list[Completion]:
     """End every response with an answer and, if asked for, a confidence.
 
-    What does not fit into the model's context before the ending is cut off.
+    A response is cut further if the model's context has no room for the ending.
 
     Parameters
     ----------
     sampling
-        Temperature and top-p of the forced tokens; its other settings do not apply.
+        Temperature and top-p of the forced tokens; other settings do not apply.
 
     Returns
     -------
     list of Completion
-        In order; tokens that were not sampled here have NaN as log-probability and entropy. `finished` tells
-        whether the last element was closed.
+        In order. Tokens that were not sampled here have NaN as log-probability and entropy. `finished` says whether the
+        last element was closed.
     """
     bodies = [_body(engine.tokenizer, cut, engine.context) for cut in cuts]
     for element in (_ANSWER, _CONFIDENCE) if confidence else (_ANSWER,):
@@ -88,7 +88,7 @@ def force_endings(
 
 
 def _body(tokenizer: PreTrainedTokenizerBase, cut: Cut, context: int | None) -> Completion:
-    """What stays of a response: whole tags only, with room for the ending."""
+    """The part of a response that stays: without a cut tag, and with room for the ending."""
     ids = cut.token_ids
     if context is not None:
         room = context - len(cut.prompt_ids)
@@ -96,7 +96,7 @@ def _body(tokenizer: PreTrainedTokenizerBase, cut: Cut, context: int | None) -> 
         ids = ids[: room - min(ending + ANSWER_TOKENS + CONFIDENCE_TOKENS, room // 2)]
     while ids and _ends_inside_tag(decode(tokenizer, ids[-LONGEST_TAG:])):
         ids = ids[:-1]
-    return _without_figures(ids, finished=False)
+    return Completion.without_figures(ids, finished=False)
 
 
 def _ends_inside_tag(text: str) -> bool:
@@ -107,11 +107,11 @@ def _ends_inside_tag(text: str) -> bool:
 def _write(
     engine: Engine, cuts: Sequence[Cut], bodies: Sequence[Completion], element: _Element, sampling: Sampling
 ) -> list[Completion]:
-    """Let the model write `element` behind every body that lacks it and has room for it."""
+    """Let the model write `element` after every body that lacks it and has room for it."""
     tokenizer, context = engine.tokenizer, engine.context
     openings = [element.opening(decode(tokenizer, body.token_ids)) for body in bodies]
     opened = {
-        i: _join(bodies[i], _without_figures(_ids(tokenizer, opening), finished=False))
+        i: _join(bodies[i], Completion.without_figures(_ids(tokenizer, opening), finished=False))
         for i, opening in enumerate(openings)
         if opening is not None
     }
@@ -127,37 +127,25 @@ def _write(
 
 
 def _closed(engine: Engine, body: Completion, written: Completion, element: _Element) -> Completion:
-    """`body` and what was written behind it; an answer that did not end in time is closed where it stands."""
+    """`body` with `written` after it; an answer that did not end is closed at its last token."""
     if written.token_ids and written.token_ids[-1] in engine.end_ids:
-        written = _first(written, len(written.token_ids) - 1)
+        written = Completion(
+            written.token_ids[:-1], written.finished, written.logprobs[:-1], written.entropies[:-1]
+        )
     closing = f"</{element.name}>"
     closed = closing in decode(engine.tokenizer, written.token_ids)
     joined = _join(body, replace(written, finished=closed))
     if element is _ANSWER and not closed:
-        return _join(joined, _without_figures(_ids(engine.tokenizer, closing), finished=True))
+        return _join(joined, Completion.without_figures(_ids(engine.tokenizer, closing), finished=True))
     return joined
 
 
 def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[int, ...]:
-    """The tokens of `text`, or of its tags alone where the vocabulary has no words for the rest."""
+    """The tokens of `text`, or of its tags alone if the vocabulary lacks the other words."""
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
     if tokenizer.unk_token_id in ids:
         ids = tokenizer("".join(_TAG.findall(text)), add_special_tokens=False)["input_ids"]
     return tuple(ids)
-
-
-def _without_figures(ids: tuple[int, ...], finished: bool) -> Completion:
-    unknown = np.full(len(ids), np.nan, dtype=np.float32)
-    return Completion(ids, finished, unknown, unknown)
-
-
-def _first(completion: Completion, count: int) -> Completion:
-    return Completion(
-        completion.token_ids[:count],
-        completion.finished,
-        completion.logprobs[:count],
-        completion.entropies[:count],
-    )
 
 
 def _join(before: Completion, after: Completion) -> Completion:

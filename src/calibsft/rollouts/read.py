@@ -1,4 +1,4 @@
-"""Read a completion: where its tokens lie in its exact text, and how open its confidence was."""
+"""Read a completion: the offsets of its tokens in its exact text, and the entropy of its confidence."""
 
 from transformers import PreTrainedTokenizerBase
 
@@ -13,14 +13,14 @@ def text_offsets(
     end_ids: tuple[int, ...],
     pieces: dict[int, str],
 ) -> TokenOffsets:
-    """The tokens of the response's text, without the one that ended it."""
+    """The offsets of the response's tokens, without the one that ended it."""
     ids = completion.token_ids
     ended = completion.finished and ids[-1] in end_ids
     return TokenOffsets(tokenizer, ids[:-1] if ended else ids, pieces)
 
 
 def value_entropy(offsets: TokenOffsets, parsed: Parsed, completion: Completion) -> float | None:
-    """The mean next-token entropy in nats over the confidence value; None when there is no such value."""
+    """The mean next-token entropy of the confidence value, in nats; None if there is no value."""
     if parsed.value_span is None:
         return None
     first, last = offsets.token_at(parsed.value_span[0]), offsets.token_at(parsed.value_span[1] - 1)

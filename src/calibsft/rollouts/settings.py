@@ -8,7 +8,7 @@ from calibsft.settings import Flag, Settings, Stop
 
 
 class SampledSettings(Settings):
-    """What every stage that samples responses can be told."""
+    """Settings of every stage that samples responses."""
 
     temperature: float = Field(1.0, ge=0, description="0 takes the most likely token")
     top_p: float = Field(1.0, gt=0, le=1, description="share of the likeliest tokens that may be drawn")

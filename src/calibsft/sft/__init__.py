@@ -1,1 +1,1 @@
-"""Fine-tune on confidence targets: confidence on all responses, reasoning and answer on correct ones only."""
+"""Fine-tune on confidence targets: the confidence of all responses, reasoning and answer of correct ones only."""

@@ -1,7 +1,7 @@
-"""Which example is trained on when, and how examples become tensors.
+"""The order of training examples, and how examples become tensors.
 
-The whole order of training is fixed before it starts: balanced draws in turn, each shuffled by the seed, cut
-into global batches. A resumed run therefore sees exactly the batches that it would have seen.
+The whole order is fixed before training starts: balanced draws in turn, each shuffled by the seed, split into global
+batches. So a resumed run gets exactly the batches of an uninterrupted one.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class PlannedExamples(Dataset[Example]):
 def collate(examples: Sequence[Example]) -> dict[str, Tensor]:
     """Right-padded tensors: ids, attention mask, segments, correctness."""
     width = max(len(example) for example in examples)
-    # Padding is masked by attention and has no segment, so its id does not matter.
+    # The id of padding does not matter: attention masks it, and it has no segment.
     ids_B_T = torch.zeros((len(examples), width), dtype=torch.long)
     mask_B_T = torch.zeros_like(ids_B_T)
     segments_B_T = torch.full_like(ids_B_T, NONE)

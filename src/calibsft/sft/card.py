@@ -1,4 +1,4 @@
-"""The model card beside a fine-tuned checkpoint: what it was made from, how, and what its confidence means."""
+"""The model card of a fine-tuned checkpoint: its base, its training, and what its confidence means."""
 
 from calibsft import __version__
 from calibsft.cards import model_card

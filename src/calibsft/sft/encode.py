@@ -1,8 +1,7 @@
-"""From a training row to token ids and their segments.
+"""Turn a training row into token ids and their segments.
 
-The ids are the sampled ones as far as the text is unchanged: only the confidence value and what follows are
-encoded anew, and the result must decode to exactly the row's text. Re-rendering through a chat template
-would drop or rewrap the reasoning of some models.
+The sampled ids stay where the text is unchanged. Only the confidence value and what follows are encoded again, and the
+ids must decode to exactly the row's text. A chat template would drop or rewrap the reasoning of some models.
 """
 
 from collections.abc import Sequence
@@ -18,8 +17,8 @@ from calibsft.responses.spans import TokenOffsets, confidence_start, decode
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One training sequence: `prompt` is unsupervised; `response` up to `confidence_at` is reasoning and
-    answer, from there through the end-of-sequence token it is confidence."""
+    """One training sequence. `prompt` is unsupervised. `response` is reasoning and answer up to `confidence_at`, and
+    confidence from there through the end-of-sequence token."""
 
     prompt: tuple[int, ...]
     response: tuple[int, ...]
@@ -42,10 +41,7 @@ class Encoder:
     ) -> Example:
         """The example of a well-formed response `text`.
 
-        Parameters
-        ----------
-        sampled
-            Ids that were sampled for the text before its confidence was replaced, None when unknown.
+        `sampled` are the ids of the text before its confidence was replaced, None if unknown.
         """
         parsed, start = parse(text, self._format), confidence_start(text)
         span = parsed.value_span if parsed.ok else None
@@ -55,14 +51,14 @@ class Encoder:
                 " calibsft build wrote it in"
             )
         ids = self._keep_sampled(text, sampled, span[0]) if sampled is not None else None
-        ids = ids if ids is not None else self._anew(text)
+        ids = ids if ids is not None else self._encode_all(text)
         offsets = TokenOffsets(self._tokenizer, ids, self._pieces)
         return Example(prompt, (*ids, self._tokenizer.eos_token_id), offsets.first_token(start), correct)
 
     def _keep_sampled(self, text: str, sampled: Sequence[int], value_start: int) -> tuple[int, ...] | None:
-        """Sampled ids up to the token that holds the value's first character, then the rest encoded.
+        """Sampled ids up to the token with the value's first character, then the ids of the rest.
 
-        None where the ids are not those of the text, or the two parts together do not reproduce it.
+        None if the sampled ids do not belong to the text, or both parts together do not decode to it.
         """
         offsets = TokenOffsets(self._tokenizer, sampled, self._pieces)
         if len(offsets.text) <= value_start or not offsets.text.startswith(text[:value_start]):
@@ -76,7 +72,7 @@ class Encoder:
                 return ids
         return None
 
-    def _anew(self, text: str) -> tuple[int, ...]:
+    def _encode_all(self, text: str) -> tuple[int, ...]:
         ids = self._ids(text)
         if decode(self._tokenizer, ids) != text:
             raise InputError(
@@ -89,5 +85,5 @@ class Encoder:
         return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
 
     def _ids_inside(self, text: str) -> tuple[int, ...]:
-        """The ids of `text` inside a string, for tokenizers that put a space before the first word of one."""
+        """The ids of `text` inside a longer text, for tokenizers that put a space before the first word."""
         return self._ids("\n" + text)[len(self._ids("\n")) :]

@@ -1,4 +1,4 @@
-"""The fine-tuning stage: training set and model in, checkpoint with model card out, resumable."""
+"""The fine-tuning stage: makes a checkpoint with a model card from a training set and a model, resumably."""
 
 from pathlib import Path
 from typing import Any
@@ -39,17 +39,9 @@ def fine_tune(
     device: str = "auto",
     label: str = "sft",
 ) -> dict[str, Any]:
-    """Train `model_name` on the rows of `data` (an `sft.parquet`) and leave the checkpoint in `folder/model`.
+    """Train `model_name` on the rows of `data` (an `sft.parquet`) and write the checkpoint to `folder/model`.
 
-    Parameters
-    ----------
-    label
-        What progress lines call this training.
-
-    Returns
-    -------
-    dict
-        Facts for the manifest: steps, final loss, supervised tokens, device.
+    Returns facts for the manifest. `label` is the name of this training in progress lines.
     """
     tokenizer = load_tokenizer(model_name)
     rows = read_table(data, COLUMNS)
@@ -95,9 +87,9 @@ def encode_rows(
     source: Path,
     seed: int,
 ) -> tuple[list[Example], pl.DataFrame]:
-    """Every row as an example, and those rows; rows over `max_tokens` are left out and said.
+    """Every row as an example, and those rows; rows with more than `max_tokens` are left out with a warning.
 
-    A set that was balanced is balanced again over the others, by the draw of `seed`.
+    A balanced set is then balanced again, by the draw of `seed`.
     """
     encoder = Encoder(tokenizer, confidence_format)
     prompts: dict[str, tuple[int, ...]] = {}
@@ -141,7 +133,7 @@ def make_trainer(
     folder: Path,
     device: str,
 ) -> CalibSftTrainer:
-    """A trainer whose global batch is exactly `settings.batch_size` on however many devices there are."""
+    """A trainer whose global batch is exactly `settings.batch_size` on any number of devices."""
     on_cpu = pick_device(device).type == "cpu"
     arguments = TrainingArguments(
         output_dir=str(folder / CHECKPOINTS),
@@ -183,13 +175,13 @@ def make_trainer(
         processing_class=tokenizer,
         sft=settings,
     )
-    # It prints every step to standard output, which belongs to results.
+    # It prints every step to standard output, which is for results only.
     trainer.remove_callback(PrinterCallback)
     return trainer
 
 
 def accumulation_steps(settings: SftSettings, world_size: int, gpus: int) -> int:
-    """Micro-batches per step and device, or an error when the batch cannot be cut evenly."""
+    """Micro-batches per step and device; refuses a batch that cannot be divided evenly."""
     require_one_gpu(gpus, "sft")
     at_once = min(settings.micro_batch_size, settings.batch_size) * world_size
     if settings.batch_size % at_once:

@@ -1,4 +1,4 @@
-"""Which rows of a training set are trained on where some are too long: a balanced set stays balanced."""
+"""Choose the training rows if some are too long, so that a balanced set stays balanced."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ from calibsft.targets.balance import balance
 
 
 def balanced_again(rows: pl.DataFrame, short: Sequence[int], seed: int) -> list[int]:
-    """Those of the row numbers `short` that leave equally many rows of every target group, where `rows` had that.
+    """Choose from the row numbers `short` so that every stratum has equally many rows, if it had so in `rows`.
 
-    Every draw is cut by itself, with the draw that balanced it. A group without a short row is gone. Rows without such
-    groups, or of an unbalanced set, all stay.
+    Each draw is balanced on its own, as it was at first. A stratum without short rows is lost. All short rows of an
+    unbalanced set, or of one without strata, stay.
     """
     if not {*STRATUM} <= set(rows.columns):
         return list(short)

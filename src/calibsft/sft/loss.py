@@ -3,8 +3,8 @@
 L = (1-beta) * mean over correct responses [mean CE over reasoning and answer]
   +    beta  * mean over all responses     [mean CE over confidence]
 
-Both outer means are over the global batch. Written as a weighted sum of token losses, the value cannot depend
-on how the batch is cut into micro-batches or ranks: every weight follows from the global counts alone.
+Both outer means are over the global batch. The loss is a weighted sum of token losses, and every weight follows from the
+global counts alone. So its value does not depend on micro-batches or ranks.
 """
 
 from collections.abc import Callable
@@ -19,63 +19,51 @@ NONE, REASONING, CONFIDENCE = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What a global batch holds: correct responses, all responses, and all their tokens."""
+    """Numbers of correct responses, of all responses, and of all their tokens in a global batch."""
 
     correct: float
     responses: float
     tokens: float
 
 
-# A variant says how much one response's reasoning segment and confidence segment weigh, each spread evenly
-# over the segment's tokens: (is correct, tokens of the two segments, counts, beta) -> two weights, per response.
-Variant = Callable[[Tensor, Tensor, Tensor, Counts, float], tuple[Tensor, Tensor]]
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The responses of a micro-batch: which are correct, how many tokens their two segments have, the global counts."""
+
+    correct_B: Tensor
+    n_reasoning_B: Tensor
+    n_confidence_B: Tensor
+    counts: Counts
+
+    @property
+    def share_of_correct_B(self) -> Tensor:
+        """An equal share of 1 for each correct response of the global batch; zeros if it has none."""
+        return (
+            self.correct_B / self.counts.correct if self.counts.correct else torch.zeros_like(self.correct_B)
+        )
+
+    @property
+    def share_of_all_B(self) -> Tensor:
+        """An equal share of 1 for each response of the global batch."""
+        return torch.ones_like(self.correct_B) / self.counts.responses
 
 
-def _share(wanted_B: Tensor, count: float) -> Tensor:
-    """An equal share of 1 for each wanted response; nothing when the batch has none."""
-    return wanted_B / count if count else torch.zeros_like(wanted_B)
-
-
-def _calibsft(
-    correct_B: Tensor, n_ra_B: Tensor, n_c_B: Tensor, counts: Counts, beta: float
-) -> tuple[Tensor, Tensor]:
-    return (1 - beta) * _share(correct_B, counts.correct), beta * _share(
-        torch.ones_like(correct_B), counts.responses
-    )
-
-
-def _confidence_only(
-    correct_B: Tensor, n_ra_B: Tensor, n_c_B: Tensor, counts: Counts, beta: float
-) -> tuple[Tensor, Tensor]:
-    return torch.zeros_like(correct_B), _share(torch.ones_like(correct_B), counts.responses)
-
-
-def _full_ce(
-    correct_B: Tensor, n_ra_B: Tensor, n_c_B: Tensor, counts: Counts, beta: float
-) -> tuple[Tensor, Tensor]:
-    return n_ra_B / counts.tokens, n_c_B / counts.tokens
-
-
-def _full_balanced(
-    correct_B: Tensor, n_ra_B: Tensor, n_c_B: Tensor, counts: Counts, beta: float
-) -> tuple[Tensor, Tensor]:
-    share_B = _share(torch.ones_like(correct_B), counts.responses)
-    return (1 - beta) * share_B, beta * share_B
-
-
-def _correct_only(
-    correct_B: Tensor, n_ra_B: Tensor, n_c_B: Tensor, counts: Counts, beta: float
-) -> tuple[Tensor, Tensor]:
-    share_B = _share(correct_B, counts.correct)
-    return (1 - beta) * share_B, beta * share_B
-
+# From a batch and beta to the weights of each response's reasoning segment and confidence segment. The tokens of a segment
+# share its weight equally.
+Variant = Callable[[Batch, float], tuple[Tensor, Tensor]]
 
 VARIANTS: dict[str, Variant] = {
-    "calibsft": _calibsft,
-    "confidence-only": _confidence_only,
-    "full-ce": _full_ce,
-    "full-balanced": _full_balanced,
-    "correct-only": _correct_only,
+    "calibsft": lambda batch, beta: ((1 - beta) * batch.share_of_correct_B, beta * batch.share_of_all_B),
+    "confidence-only": lambda batch, beta: (torch.zeros_like(batch.correct_B), batch.share_of_all_B),
+    "full-ce": lambda batch, beta: (
+        batch.n_reasoning_B / batch.counts.tokens,
+        batch.n_confidence_B / batch.counts.tokens,
+    ),
+    "full-balanced": lambda batch, beta: ((1 - beta) * batch.share_of_all_B, beta * batch.share_of_all_B),
+    "correct-only": lambda batch, beta: (
+        (1 - beta) * batch.share_of_correct_B,
+        beta * batch.share_of_correct_B,
+    ),
 }
 
 
@@ -91,16 +79,16 @@ def token_weights(
     correct_B
         Whether each response is correct.
     counts
-        Of the global batch that this micro-batch belongs to.
+        The counts of the global batch of this micro-batch.
     """
     reasoning_B_T, confidence_B_T = (segments_B_T == kind for kind in (REASONING, CONFIDENCE))
     n_ra_B, n_c_B = reasoning_B_T.sum(-1).float(), confidence_B_T.sum(-1).float()
-    weigh_ra_B, weigh_c_B = VARIANTS[variant](correct_B.float(), n_ra_B, n_c_B, counts, beta)
-    # a response may lack reasoning tokens; its segment then weighs nothing
+    weigh_ra_B, weigh_c_B = VARIANTS[variant](Batch(correct_B.float(), n_ra_B, n_c_B, counts), beta)
+    # A response may have no reasoning tokens; its segment then has no weight.
     per_ra_B, per_c_B = weigh_ra_B / n_ra_B.clamp(min=1), weigh_c_B / n_c_B.clamp(min=1)
     return reasoning_B_T * per_ra_B[:, None] + confidence_B_T * per_c_B[:, None]
 
 
 def token_losses(logits_N_V: Tensor, ids_N: Tensor) -> Tensor:
-    """Cross-entropy of each token, in float32 whatever the model computes in."""
+    """Cross-entropy of each token, in float32 for any dtype of the model."""
     return cross_entropy(logits_N_V.float(), ids_N, reduction="none")

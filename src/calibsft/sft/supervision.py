@@ -1,7 +1,6 @@
-"""What supervised which token: the training rows as people read them, token by token.
+"""The weight of every training token in the loss, for people who read the training rows in a report.
 
-Taken from the very examples and weights that the loss uses, for the questions that a report shows. Does not touch the
-training itself.
+Uses the same examples and weights as the loss, for the questions that a report shows. Does not change the training.
 """
 
 from collections.abc import Sequence
@@ -30,12 +29,9 @@ def write_supervision(
     examples: Sequence[Example],
     settings: SftSettings,
 ) -> None:
-    """Leave `supervision.parquet`: per response its tokens' texts, how much each weighs, and where confidence begins.
+    """Write `supervision.parquet`: for each response the texts and weights of its tokens, and where confidence begins.
 
-    Parameters
-    ----------
-    rows
-        The training rows, one per example, with what identifies a response; a file without that leaves nothing.
+    `rows` has one training row per example. If it lacks the keys of responses, nothing is written.
     """
     if not set(KEYS) <= set(rows.columns):
         return
@@ -62,7 +58,7 @@ def write_supervision(
 
 
 def shown_rows(rows: pl.DataFrame, most: int = SHOWN_ROWS) -> list[int]:
-    """Row numbers of about `most` responses, each once however often it was drawn, by whole questions."""
+    """Row numbers of about `most` responses of whole questions, each response once."""
     numbered = rows.select(KEYS).with_row_index("row").unique(KEYS, keep="first").sort(KEYS)
     questions = numbered.group_by(KEYS[:2], maintain_order=True).agg("row")["row"]
     wanted = max(1, min(len(questions), most * len(questions) // len(numbered)))
@@ -71,7 +67,7 @@ def shown_rows(rows: pl.DataFrame, most: int = SHOWN_ROWS) -> list[int]:
 
 
 def example_weights(example: Example, settings: SftSettings, counts: Counts) -> list[float]:
-    """How much each token of the response weighs in the loss of one epoch."""
+    """The weight of each token of the response in the loss of one epoch."""
     batch = collate([example])
     weights_B_T = token_weights(settings.loss, batch["segments"], batch["correct"], counts, settings.beta)
     weights: torch.Tensor = weights_B_T[0, len(example.prompt) :]

@@ -1,8 +1,7 @@
 """The trainer: transformers' Trainer with CalibSFT's loss.
 
-Overrides few, named extension points. The counts that the loss divides by are those of the global batch - all
-accumulation steps, all ranks - so Trainer's own loss scaling is switched off. Knows tensors, not files of
-responses: `sft.fine_tune` brings them together.
+Overrides a few named extension points. The loss divides by the counts of the global batch - all accumulation steps, all
+ranks - so Trainer's own loss scaling is switched off. Does not read files: that is `sft.fine_tune`.
 """
 
 from typing import Any
@@ -29,7 +28,7 @@ class CalibSftTrainer(PickleFreeTrainer):
         self._terms = torch.zeros(2)
 
     def _get_num_items_in_batch(self, batch_samples: list[dict[str, Tensor]], device: torch.device) -> Tensor:
-        """Correct responses, responses and tokens of the global batch, as three counts."""
+        """The numbers of correct responses, responses and tokens of the global batch."""
         local = torch.zeros(3, device=device)
         for batch in batch_samples:
             tokens = (batch["segments"] != NONE).sum()
@@ -49,7 +48,7 @@ class CalibSftTrainer(PickleFreeTrainer):
         head = self.accelerator.unwrap_model(model).get_output_embeddings()
         loss, terms = batch_loss(model, head, inputs, counts, self.sft)
         self._terms = self._terms.to(terms.device) + terms
-        # Gradients are averaged over ranks, and this rank's part of the sum must count in full.
+        # Gradients are averaged over ranks, but this rank's part of the sum must count fully.
         return loss * int(self.accelerator.num_processes)
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
@@ -63,9 +62,9 @@ class CalibSftTrainer(PickleFreeTrainer):
 def batch_loss(
     model: nn.Module, head: nn.Module, inputs: dict[str, Tensor], counts: Counts, sft: SftSettings
 ) -> tuple[Tensor, Tensor]:
-    """This micro-batch's part of the global loss, and its two terms (reasoning, confidence) apart.
+    """This micro-batch's part of the global loss, and its two terms (reasoning, confidence).
 
-    `head` is the output head inside `model`, which may be wrapped for several devices.
+    `head` is the output head of `model`, which may be wrapped for several devices.
     """
     weights_B_T = token_weights(sft.loss, inputs["segments"], inputs["correct"], counts, sft.beta)
     # Position t predicts token t+1.

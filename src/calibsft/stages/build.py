@@ -8,7 +8,7 @@ from pydantic import Field
 
 from calibsft.artifacts import CARD, file_hash, read_manifest, recorded_settings
 from calibsft.errors import InputError
-from calibsft.progress import say
+from calibsft.progress import info
 from calibsft.responses.formats import Format, get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
 from calibsft.settings import Mark, Seed
@@ -90,9 +90,9 @@ class BuildStage(Stage):
             read_evidence(self.evidence) if self.evidence else None,
         )
         if summary.format != summary.from_format:
-            say(f"{label}: confidences rewritten from {summary.from_format} to {summary.format}")
-        say(f"{label}: {build_lines(summary)[-1]}")
-        say(
+            info(f"{label}: confidences rewritten from {summary.from_format} to {summary.format}")
+        info(f"{label}: {build_lines(summary)[-1]}")
+        info(
             f"{label}: sft.jsonl holds wrong responses too, and plain SFT on it would imitate their reasoning; use calibsft"
             f" sft, or mask as {folder / CARD} says"
         )

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from calibsft.artifacts import model_inputs
 from calibsft.artifacts.lineage import lineage_of
-from calibsft.engines import default_engine
+from calibsft.engines import default_engine, load_engine
 from calibsft.questions import QuestionSettings, load_source, source_hash
 from calibsft.responses.formats import get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
@@ -36,17 +36,10 @@ class RolloutStage(Stage):
 
     def work(self, folder: Path, label: str) -> Facts:
         questions = load_source(self.questions.source, self.questions.data_dir)[: self.questions.limit]
-        from calibsft.rollouts.load import load_collector
+        from calibsft.rollouts.collect import make_collector
 
-        collector = load_collector(
-            self.model,
-            self.engine,
-            get_format(self.format),
-            self.rollout,
-            self.seed,
-            self.device,
-            self.dtype,
-        )
+        engine = load_engine(self.engine, self.model, self.device, self.dtype)
+        collector = make_collector(engine, get_format(self.format), self.rollout, self.seed)
         tokens = collector.collect(
             questions, lambda _: self.rollout.samples, folder, self.rollout.shard_questions, label
         )

@@ -56,11 +56,10 @@ class VerifyStage(Stage):
 
     def work(self, folder: Path, label: str) -> Facts:
         from calibsft.verify.judged import load_answer_judge
-        from calibsft.verify.verdicts import verify_file, verify_folder
+        from calibsft.verify.verdicts import verify_responses
 
         judge = load_answer_judge(self.judge, folder / JUDGE_CACHE, self.device, self.dtype)
-        grade = verify_folder if self.responses.is_dir() else verify_file
-        graders = grade(self.responses, get_format(self.format), folder, label, judge)
+        graders = verify_responses(self.responses, get_format(self.format), folder, label, judge)
         accuracy = self.results(folder)["overall"]["correct"]
         low, high = TEACHING
         if accuracy is None:

@@ -38,7 +38,7 @@ def refuse_unrated(rated: pl.DataFrame, pool: Pool, from_format: Format, source:
     """Refuse pools without success rates, or without a well-formed response."""
     if rated.is_empty():
         raise InputError(
-            f"{source}: no response could be graded, because no gold answer could be read; mend the golds"
+            f"{source}: no response could be graded, because no gold answer could be read; fix the gold answers"
         )
     if (rated["reason"] != "ok").all():
         refuse_malformed(pool, Counter(rated["reason"].to_list()), from_format, source)

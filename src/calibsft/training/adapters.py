@@ -1,4 +1,4 @@
-"""Low-rank adapters around a model that stays frozen otherwise."""
+"""Low-rank adapters around a frozen model."""
 
 from transformers import PreTrainedModel
 
@@ -7,7 +7,7 @@ from calibsft.training.settings import LoraSettings
 
 
 def with_adapters(model: PreTrainedModel, lora: LoraSettings) -> PreTrainedModel:
-    """The model with trainable low-rank adapters and everything else frozen."""
+    """The model with trainable low-rank adapters; everything else is frozen."""
     from peft import LoraConfig, get_peft_model
 
     modules = lora.target_modules if isinstance(lora.target_modules, str) else list(lora.target_modules)

@@ -1,7 +1,7 @@
-"""Checkpoints of a running training: safetensors and JSON only, complete or not at all.
+"""Checkpoints of a running training: safetensors and JSON only.
 
-They lie in `checkpoints/` and count only with their completeness mark, written last: a kill while one is being
-written loses that one and nothing else. The final one is `training.final`'s.
+They are in `checkpoints/`. A checkpoint counts only with its completeness mark, which is written last, so a kill loses at
+most the checkpoint that is being written. The final checkpoint is in `training.final`.
 """
 
 import json
@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import Trainer
 
-from calibsft.progress import FIRST_PROCESS, say
+from calibsft.progress import FIRST_PROCESS, info
 
 OPTIMIZER_FILE, RANDOM_FILE = "optimizer.safetensors", "random.safetensors"
 COMPLETE_MARK = "complete"
@@ -26,7 +26,7 @@ class PickleFreeTrainer(Trainer):  # type: ignore[misc]
     """transformers' Trainer without the files that it pickles: arguments, optimiser, random states."""
 
     def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
-        # Not the library's own: it pickles the training arguments beside the weights.
+        # The library's own function pickles the training arguments beside the weights.
         folder = output_dir or self.args.output_dir
         self.model.save_pretrained(folder, state_dict=state_dict)
         if self.args.should_save:
@@ -61,7 +61,7 @@ class PickleFreeTrainer(Trainer):  # type: ignore[misc]
         self.lr_scheduler.load_state_dict(json.loads(plain["scheduler"]))
 
     def _save_rng_state(self, output_dir: str) -> None:
-        Path(output_dir).mkdir(parents=True, exist_ok=True)  # the first process may not have come so far yet
+        Path(output_dir).mkdir(parents=True, exist_ok=True)  # the first process may not have made it yet
         states = {"cpu": torch.get_rng_state()}
         if torch.cuda.is_available():
             states["cuda"] = torch.cuda.get_rng_state()
@@ -78,13 +78,13 @@ class PickleFreeTrainer(Trainer):  # type: ignore[misc]
 
 
 def latest_checkpoint(folder: Path) -> Path | None:
-    """The newest checkpoint that was written whole; torn ones are removed."""
+    """The newest complete checkpoint; incomplete ones are removed."""
     checkpoints = sorted(folder.glob("checkpoint-*"), key=checkpoint_step)
-    whole = [checkpoint for checkpoint in checkpoints if (checkpoint / COMPLETE_MARK).is_file()]
-    for torn in set(checkpoints) - set(whole) if FIRST_PROCESS else ():
-        say(f"{torn} was not written whole and is discarded")
-        shutil.rmtree(torn)
-    return whole[-1] if whole else None
+    complete = [checkpoint for checkpoint in checkpoints if (checkpoint / COMPLETE_MARK).is_file()]
+    for incomplete in set(checkpoints) - set(complete) if FIRST_PROCESS else ():
+        info(f"{incomplete} was not written completely and is discarded")
+        shutil.rmtree(incomplete)
+    return complete[-1] if complete else None
 
 
 def checkpoint_step(checkpoint: Path | None) -> int:

@@ -1,15 +1,13 @@
-"""The final checkpoint of a training: gathered from all processes, written, read back, and only then given its name.
+"""The final checkpoint of a training: gathered from all processes, written, read back, and then renamed.
 
-However the model is cut - not at all, by FSDP, by DeepSpeed - its weights are gathered whole and put into a plain model
-of its class, with adapters merged in. Nothing that was there before is replaced or deleted until the new folder
-has been read as a user will read it.
+The weights are gathered, also if FSDP or DeepSpeed has sharded the model, and put into a plain model of its class, with
+adapters merged. Nothing is replaced or deleted before the new folder has been loaded as a user will load it.
 """
 
 import shutil
 from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
-from typing import Any
 
 import torch
 from peft import PeftModel, get_peft_model
@@ -28,37 +26,40 @@ ADAPTER = "default"  # peft's name for the only one
 
 
 def require_savable(trainer: PickleFreeTrainer) -> None:
-    """Refuse before the first step a way of cutting the model whose weights could not be saved after the last."""
+    """Refuse, before the first step, a way to shard the model whose weights could not be saved at the end."""
     fsdp = getattr(trainer.accelerator.state, "fsdp_plugin", None)
     if fsdp is not None and fsdp.fsdp_version != 2:
         raise InputError(
             "the weights of a model that FSDP's first version has cut are not saved; set fsdp_version: 2 in accelerate's config"
         )
     deepspeed = getattr(trainer.accelerator.state, "deepspeed_plugin", None)
-    if deepspeed is not None and deepspeed.zero_stage == 3 and not _gathers(deepspeed.deepspeed_config):
+    if (
+        deepspeed is not None
+        and deepspeed.zero_stage == 3
+        and not (
+            deepspeed.deepspeed_config["zero_optimization"].get("stage3_gather_16bit_weights_on_model_save")
+        )
+    ):
         raise InputError(
             "DeepSpeed ZeRO-3 is told not to gather the weights for saving; set zero3_save_16bit_model: true in accelerate's"
             " config, or stage3_gather_16bit_weights_on_model_save in DeepSpeed's own"
         )
 
 
-def _gathers(deepspeed_config: Mapping[str, Any]) -> bool:
-    return bool(deepspeed_config["zero_optimization"].get("stage3_gather_16bit_weights_on_model_save"))
-
-
 def save_model(trainer: PickleFreeTrainer, folder: Path, card: str) -> None:
-    """Write the final checkpoint to `folder/model`, then drop the running ones."""
+    """Write the final checkpoint to `folder/model`, then delete the running ones."""
     state = trainer.accelerator.get_state_dict(trainer.model_wrapped)  # by all processes together
     if FIRST_PROCESS:
         partial = temporary_name(folder / MODEL)
         partial.mkdir()
-        # Loading by one process alone must not wait for the others.
+        # One process loads the model, and must not wait for the others.
         unset_hf_deepspeed_config()
         whole_model(trainer.accelerator.unwrap_model(trainer.model_wrapped), state).save_pretrained(partial)
         trainer.processing_class.save_pretrained(partial)
         write_text(partial / CARD, card)
         require_loadable(partial)
-        _replace(partial, folder / MODEL)
+        shutil.rmtree(folder / MODEL, ignore_errors=True)
+        partial.rename(folder / MODEL)
         _drop_running(folder)
     trainer.accelerator.wait_for_everyone()
 
@@ -74,13 +75,13 @@ def whole_model(trained: PreTrainedModel | PeftModel, state: Mapping[str, Tensor
         return whole
     adapted = get_peft_model(whole, deepcopy(trained.peft_config[ADAPTER]), low_cpu_mem_usage=True)
     _fill(adapted, state)
-    # Safely, that is not into the tensors themselves, which may be those of the trained model.
+    # A safe merge makes new tensors; these may be those of the trained model.
     merged: PreTrainedModel = adapted.merge_and_unload(safe_merge=True)
     return merged
 
 
 def _fill(model: PreTrainedModel | PeftModel, state: Mapping[str, Tensor]) -> None:
-    """Take the tensors of `state` for the model's own."""
+    """Make the tensors of `state` the model's own."""
     try:
         model.load_state_dict(state, strict=True, assign=True)
     except RuntimeError as error:
@@ -92,7 +93,7 @@ def _fill(model: PreTrainedModel | PeftModel, state: Mapping[str, Tensor]) -> No
 
 
 def require_loadable(folder: Path) -> None:
-    """Refuse a checkpoint of which a tensor would be missing, foreign or of another shape when it is loaded."""
+    """Refuse a checkpoint with missing or foreign tensors, or tensors of another shape."""
     if not list(folder.glob("*.safetensors")):
         raise InputError(f"{folder}: no weights were written; the running checkpoints are kept")
     _, found = AutoModelForCausalLM.from_pretrained(
@@ -106,13 +107,8 @@ def require_loadable(folder: Path) -> None:
         )
 
 
-def _replace(partial: Path, final: Path) -> None:
-    shutil.rmtree(final, ignore_errors=True)
-    partial.rename(final)
-
-
 def _drop_running(folder: Path) -> None:
-    """Delete the running checkpoints; events for TensorBoard, which lie among them, are kept."""
+    """Delete the running checkpoints; keep the TensorBoard events among them."""
     events = folder / CHECKPOINTS / "runs"
     if events.is_dir():
         shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The journal of a training: metrics.jsonl, the progress line, and the mark of whole checkpoints."""
+"""The journal of a training: metrics.jsonl, the progress line, and the mark of complete checkpoints."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -13,16 +13,16 @@ from calibsft.training.checkpoints import COMPLETE_MARK
 
 
 class Journal(TrainerCallback):  # type: ignore[misc]
-    """Writes metrics.jsonl and the progress line, and marks checkpoints that are whole.
+    """Writes metrics.jsonl and the progress line, and marks complete checkpoints.
 
     Parameters
     ----------
     resumed_at
-        The last step that an earlier run has finished.
+        The last finished step of an earlier run.
     updates_per_step
-        How many updates of the optimiser make one step of this journal.
+        Optimiser updates per step of this journal.
     note
-        What of a step's metrics the progress line shows.
+        Makes the end of the progress line from a step's metrics.
     """
 
     def __init__(
@@ -42,8 +42,10 @@ class Journal(TrainerCallback):  # type: ignore[misc]
     ) -> None:
         if not state.is_world_process_zero or logs is None or "loss" not in logs:
             return
-        logs = {name: value for name, value in logs.items() if name != "epoch"}  # starts anew when resumed
-        note = self._note(logs)  # may refuse the step, which must not be written then
+        logs = {
+            name: value for name, value in logs.items() if name != "epoch"
+        }  # starts again at 0 when resumed
+        note = self._note(logs)  # may refuse the step, which is then not written
         with self._path.open("a", encoding="utf-8") as out:
             out.write(json.dumps({"step": state.global_step // self._updates, **logs}) + "\n")
         self._progress.advance(1, note=note)
@@ -54,7 +56,7 @@ class Journal(TrainerCallback):  # type: ignore[misc]
 
 
 def _lines_up_to(path: Path, step: int) -> Sequence[str]:
-    """Journal lines of steps that the resumed training will not repeat; a torn last line is dropped."""
+    """Journal lines of steps that the resumed training will not repeat, without an incomplete last line."""
     if not path.is_file():
         return []
     lines = [

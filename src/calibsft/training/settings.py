@@ -1,4 +1,4 @@
-"""What both trainers can be told."""
+"""Settings of both trainers."""
 
 from typing import Annotated
 

@@ -1,18 +1,18 @@
-"""Where a training can be watched while it runs, beside the journal that is always written.
+"""Services that show a running training, besides the journal that is always written.
 
-Only names and packages are checked here; the trainers' own `report_to` does the rest.
+Checks only names and packages; the trainers' own `report_to` does the rest.
 """
 
 from importlib.util import find_spec
 
 from calibsft.errors import InputError, unknown_name
 
-# Each is the name of its package too.
+# Each name is also the name of its package.
 WATCHERS = ("tensorboard", "wandb", "trackio", "mlflow", "swanlab")
 
 
 def require_watchers(names: tuple[str, ...]) -> tuple[str, ...]:
-    """`names`, unless one does not exist or is not installed: that is refused."""
+    """`names`; refuses one that is unknown or not installed."""
     for name in names:
         if name not in WATCHERS:
             unknown_name("name in report_to", name, list(WATCHERS))

@@ -1,8 +1,8 @@
 """Is the answer right? One verifier for training data, rewards and evaluation.
 
-`grade` judges one answer, `grade_all` many, `VerifierPool` many with limits of your choice. A grader is one
-file with one `Grader`, listed in `GRADERS`. Model text is never evaluated, and a hostile answer costs at most
-its own verdict. Does not find the answer in a response: that is `calibsft.responses`.
+`grade` grades one answer, `grade_all` many, `VerifierPool` many with limits of your choice. A grader is one file with
+one `Grader`, listed in `GRADERS`. Model text is never executed, and a hostile answer can spoil only its own verdict.
+Does not find the answer in a response: that is `calibsft.responses`.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,12 +51,12 @@ GRADERS: dict[str, Grader] = {
 def grade(
     kind: str, gold: str | Sequence[str], answer: str, *, tolerance: str = "", question: str = ""
 ) -> Grade:
-    """Judge one answer.
+    """Grade one answer.
 
     Parameters
     ----------
     kind
-        A name from `GRADERS`; any other raises `InputError`.
+        A name from `GRADERS`; another one raises `InputError`.
     gold
         The reference, or a list of aliases of which any may match (for `set`: the members of the set).
     answer
@@ -69,9 +69,9 @@ def grade(
     Returns
     -------
     Grade
-        `CORRECT` if any alias matches; else the most informative of the aliases' grades, `UNPARSED_GOLD`
-        only if all golds are unreadable. The first item that needs computer algebra starts a worker process
-        and takes about a second; each item has 0.8 seconds of processor time, then it is a `TIMEOUT`.
+        `CORRECT` if any alias matches; else the most informative of the aliases' grades, `UNPARSED_GOLD` only if all
+        golds are unreadable. The first item that needs computer algebra starts a worker process, which takes about a
+        second. An item that needs more than 0.8 seconds of processor time is a `TIMEOUT`.
 
     Examples
     --------
@@ -85,14 +85,14 @@ def grade(
 def grade_all(
     items: Sequence[GradeItem], on_progress: Callable[[int, int], None] | None = None
 ) -> list[Grade]:
-    """Judge many answers on all processors, in order; see `VerifierPool.grade_all`."""
+    """Grade many answers on all processors, in order; see `VerifierPool.grade_all`."""
     with VerifierPool() as pool:
         return pool.grade_all(items, on_progress)
 
 
 @cache
 def _shared_pool() -> VerifierPool:
-    # Its worker ends when the pipe closes, at the latest with this process.
+    # Its processes end with this process at the latest.
     return VerifierPool(workers=1)
 
 

@@ -1,7 +1,7 @@
-"""Grader `judge` where no judge model is configured: equal to an alias after TriviaQA's own normalisation.
+"""Grader `judge` if no judge model is configured: equal to an alias after TriviaQA's own normalisation.
 
-Does not look for an alias inside a longer answer, and does not delete punctuation as other question-answering graders
-do: here it becomes a space.
+Punctuation becomes a space; other question-answering graders delete it. Does not look for an alias inside a longer
+answer.
 """
 
 import string
@@ -18,12 +18,12 @@ def normalise(text: str) -> str:
 
 
 def matches_any(golds: tuple[str, ...], answer: str) -> bool:
-    """Whether the answer is one of the aliases; those of which normalisation leaves nothing count as written."""
+    """Whether the answer is one of the aliases; texts of which normalisation leaves nothing are compared as written."""
     return _comparable(answer) in map(_comparable, golds)
 
 
 def distinct(golds: tuple[str, ...]) -> tuple[str, ...]:
-    """The golds that show something, of those with one normal form the first."""
+    """The golds with visible text; of several with one normal form, the first."""
     found: dict[str, str] = {}
     for gold in golds:
         if visible_line(gold):
@@ -36,7 +36,7 @@ def _readable(gold: str) -> str:
 
 
 def _comparable(text: str) -> tuple[str, str]:
-    """The normal form, and where nothing is left of it the visible text in lower case."""
+    """The normal form, and if that is empty the visible text in lower case."""
     normal = normalise(text)
     return normal, "" if normal else visible_line(text).lower()
 

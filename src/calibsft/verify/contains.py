@@ -1,8 +1,8 @@
 """Grader `contains`: the answer mentions any alias, as PopQA counts.
 
-An alias may stand anywhere, as it is, in lower case, or capitalised, even inside another word: that is the
-benchmark's own rule. It would take a long list of names for an answer to any question; here an alias may have only
-so much beside it, and is one of a few things named. Ignores neither punctuation nor spacing.
+The benchmark's own rule: an alias may stand anywhere, as it is, in lower case, or capitalised, even inside another word.
+By that rule a long list of names would answer any question. So the text beside the alias is limited here, and so is the
+number of things that an answer names. Punctuation and spacing count.
 """
 
 import re
@@ -16,7 +16,7 @@ _LINK = re.compile(r"[,;/|\n•]|(?<!\w)(?:and|or)(?!\w)", re.IGNORECASE)
 
 
 def mentions_any(golds: tuple[str, ...], answer: str) -> bool:
-    """Whether any alias, in one of its three spellings, is a part of the answer, which offers little else."""
+    """Whether the answer contains an alias, in one of its three spellings, and little else."""
     return any(
         form in answer and _settles_on(form, answer)
         for gold in golds

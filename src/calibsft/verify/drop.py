@@ -1,11 +1,11 @@
 """Grader `drop`: exact match as DROP's official evaluation counts it.
 
-A gold is one alternative, of which any may match. An alternative of several spans has one span per line; the
-answer may list them as JSON, on lines, or separated by semicolons, commas and "and", in any order. A gold
-that joins its spans with "and" in one line is read both as it stands and split in the same way.
+Each gold is one alternative, and any may match. An alternative of several spans has one span per line. The answer may
+list them as JSON, on lines, or separated by semicolons, commas and "and", in any order. A gold that joins its spans with
+"and" in one line is read in both ways: as one span, and split like an answer.
 
-Does not compute DROP's F1, and is stricter than the official code where that reads "nan" or digits of other
-scripts as numbers, takes all numbers beyond the floats for equal, or lets an empty answer match "The".
+Does not compute DROP's F1. Is stricter than the official code, which reads "nan" and digits of other scripts as numbers,
+treats all numbers beyond the range of floats as equal, and lets an empty answer match "The".
 """
 
 import re
@@ -22,17 +22,9 @@ _SEPARATOR = re.compile(r"[\n;]|,\s|(?<!\S)and(?!\S)", re.IGNORECASE)
 
 
 def alternative(answer: Mapping[str, Any]) -> str | None:
-    """One gold from an answer record of the official files: its number, else its spans, else its date.
+    """One gold from an answer record of the official files: its number, else its spans, one per line, else its date.
 
-    Parameters
-    ----------
-    answer
-        With any of "number", "spans" and "date" (of "day", "month", "year"); empty ones do not count.
-
-    Returns
-    -------
-    str or None
-        Several spans become several lines. None if the record holds no answer.
+    Empty parts of a record do not count. None if all of them are empty.
     """
     if number := str(answer.get("number", "")).strip():
         return number
@@ -44,13 +36,13 @@ def alternative(answer: Mapping[str, Any]) -> str | None:
 
 
 def normalise(text: str) -> str:
-    """Lower-case tokens between spaces and hyphens, without punctuation and articles; numbers as float text."""
+    """Lower-case tokens, split at spaces and hyphens, without punctuation and articles; numbers as float text."""
     tokens = (ARTICLE.sub(" ", _token(token)) for token in _TOKEN_END.split(text.lower()))
     return " ".join(" ".join(tokens).split())
 
 
 def exact_match(predicted: Sequence[str], gold: Sequence[str]) -> bool:
-    """Whether the normalised spans are the same set, and as many."""
+    """Whether the normalised spans are the same set, and equally many."""
     return len(predicted) == len(gold) and set(map(_key, predicted)) == set(map(_key, gold))
 
 

@@ -1,8 +1,8 @@
-"""Which responses to one question give the same answer.
+"""Group the responses to one question by their answers.
 
-Answers are the same if their words are; where the question's grader is symmetric, if their texts are or it says so with the
-first one in the place of the gold. A response without an answer is in no group. The correct answer has no part in the
-grouping.
+Answers are the same if their words are the same. Where the question's grader is symmetric, they are the same if their texts
+are, or if the grader says so with the first answer as the gold. A response without an answer is in no group. The gold is
+not used.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,13 +14,13 @@ from calibsft.verify.pool import find_grader
 from calibsft.verify.text import key, stripped
 from calibsft.verify.verifier import Verifier
 
-# Answers that could be compared with the gold; others, such as those out of time, are compared by their text alone.
+# Answers that could be compared with the gold. Others, for example after a time-out, are compared by their text alone.
 COMPARABLE = (Grade.CORRECT, Grade.INCORRECT)
 
 
 @dataclass(slots=True)
 class Group:
-    """Responses with one answer: its text as first seen, and the positions of those who gave it."""
+    """Responses with one answer: its first text, and the positions of these responses."""
 
     answer: str
     comparable: bool
@@ -29,7 +29,7 @@ class Group:
 
 @dataclass(slots=True)
 class Poll:
-    """The answers to one question: groups, and answers that still wait to be compared, in the order seen."""
+    """The answers to one question: groups, and answers that wait to be compared, in their order."""
 
     kind: str
     tolerance: str
@@ -37,11 +37,11 @@ class Poll:
     groups: list[Group] = field(default_factory=list)
 
     def next_group(self) -> None:
-        """Make a group of the first answer that waits."""
+        """Start a group with the first waiting answer."""
         self.groups.append(self.waiting.pop(0))
 
     def comparisons(self) -> list[GradeItem]:
-        """The newest group's answer against each that waits and can be compared with it."""
+        """The newest group's answer against each waiting answer that can be compared with it."""
         leader = self.groups[-1]
         return [
             GradeItem(self.kind, leader.answer, other.answer, self.tolerance)
@@ -50,7 +50,7 @@ class Poll:
         ]
 
     def settle(self, grades: Iterator[Grade]) -> None:
-        """Take what equals the newest group's answer into that group."""
+        """Move the answers that equal the newest group's answer into that group."""
         leader, others = self.groups[-1], self.waiting
         self.waiting = []
         for other in others:
@@ -62,31 +62,23 @@ class Poll:
 
 
 def poll(kind: str, tolerance: str, answers: Iterable[tuple[str | None, str]]) -> Poll:
-    """The distinct texts among the answers to one question, in the order seen.
-
-    Parameters
-    ----------
-    kind, tolerance
-        The question's grader and the error that it allows.
-    answers
-        Each response's answer, None for none, and its grade.
-    """
+    """The distinct answers to one question, in their order; `answers` has the answer and grade of each response."""
     symmetric = find_grader(kind).symmetric
-    seen: dict[str, Group] = {}
+    groups: dict[str, Group] = {}
     for position, (answer, grade) in enumerate(answers):
         if text := stripped(answer or ""):
             comparable = symmetric and grade in COMPARABLE
-            group = seen.setdefault(text if symmetric else key(text), Group(text, comparable, []))
+            group = groups.setdefault(text if symmetric else key(text), Group(text, comparable, []))
             group.members.append(position)
-    return Poll(kind, tolerance, list(seen.values()))
+    return Poll(kind, tolerance, list(groups.values()))
 
 
 def group_answers(
     polls: Sequence[Poll], verifier: Verifier, on_grouped: Callable[[int], None] | None = None
 ) -> None:
-    """Group all answers, in rounds over all questions: in each, every question settles its next group.
+    """Group all answers. In each round every question completes its next group.
 
-    `on_grouped` is told how many more questions are done.
+    `on_grouped` takes how many more questions are done.
     """
     report = on_grouped or (lambda count: None)
     report(sum(not poll.waiting for poll in polls))

@@ -1,6 +1,6 @@
-"""Responses from a user's own file, ready to be graded: question_id, response, gold, and optionally kind.
+"""Read responses from a user's own file: question_id, response, gold, and optionally kind.
 
-Every complaint names the file, the row and the way out. Does not parse or grade anything.
+Every error names the file, the row and the remedy. Does not parse or grade.
 """
 
 from pathlib import Path
@@ -33,10 +33,10 @@ STATED = "stated"
 def read_responses(path: Path) -> pl.DataFrame:
     """The responses of a CSV, JSONL or Parquet file, with every column that grading reads.
 
-    `gold` is a text, a list of aliases, or such a list written as JSON. Optional columns: `kind` (the grader, else
-    math), `tolerance`, `question` (for a judge), `dataset`, `sample`, `finished`, and `answer`, which is graded
-    where the response holds no answer element of its own; and `confidence`, which counts
-    instead of what the response states. An empty response is a malformed one, not a mistake.
+    `gold` is a text, a list of aliases, or such a list written as JSON. Optional columns: `kind` (the grader; default
+    math), `tolerance`, `question` (for a judge), `dataset`, `sample`, `finished`; `answer`, which is graded if the
+    response has no answer element; and `confidence`, which counts instead of the confidence in the response. An empty
+    response is malformed, not an error.
     """
     frame = read_table(path)
     require_columns(path, frame, ("question_id", "response", "gold"))
@@ -61,20 +61,20 @@ def read_responses(path: Path) -> pl.DataFrame:
 
 
 def _stated_column(cells: pl.Series) -> pl.Series:
-    """A user's confidences: NaN where a cell holds none that can be read, null where it is empty."""
+    """A user's confidences: NaN for an unreadable cell, null for an empty one."""
     read = confidence_column(cells).fill_null(float("nan"))
     return read.set(cells.is_null(), None).alias(STATED)
 
 
 def optional_text(path: Path, frame: pl.DataFrame, column: str) -> pl.Series:
-    """`column` as text, null where the file does not have it."""
+    """`column` as text; all null if the file does not have it."""
     if column in frame.columns:
         return text_column(path, frame, column)
     return pl.Series(column, [None] * len(frame), dtype=pl.String)
 
 
 def kind_column(path: Path, frame: pl.DataFrame) -> pl.Series:
-    """The grader of each row, `math` where the file does not say; an unknown one is refused."""
+    """The grader of each row, `math` if the file has no such column; refuses an unknown one."""
     if "kind" not in frame.columns:
         return pl.Series("kind", [DEFAULT_KIND] * len(frame))
     kinds = text_column(path, frame, "kind").str.strip_chars()
@@ -89,7 +89,7 @@ def kind_column(path: Path, frame: pl.DataFrame) -> pl.Series:
 
 
 def gold_column(path: Path, frame: pl.DataFrame) -> pl.Series:
-    """The golds of each row as a list of texts; an empty gold, or one that is no text, is refused."""
+    """The golds of each row as a list of texts; refuses an empty gold and one that is no text."""
     column = frame["gold"]
     inner = column.dtype.inner if isinstance(column.dtype, pl.List) else column.dtype
     if not (inner == pl.String or inner.is_numeric() or inner == pl.Null):
@@ -107,7 +107,7 @@ def gold_column(path: Path, frame: pl.DataFrame) -> pl.Series:
 
 
 def tolerance_column(path: Path, frame: pl.DataFrame) -> pl.Series:
-    """The tolerance of each row, empty for none; what is no list of positive decimals is refused."""
+    """The tolerance of each row, empty for none; refuses what is no list of positive decimals."""
     given = optional_text(path, frame, "tolerance").fill_null("")
     for row, text in enumerate(given, start=1):
         if tolerances(text) is None:
@@ -122,7 +122,7 @@ def _aliases(gold: Any, kind: str) -> list[str]:
         return [str(alias) for alias in gold if alias is not None]
     text = str(gold)
     listed = list_of(text) if text.lstrip().startswith("[") else None
-    # In mathematics [0, 1] is an interval; a list of quoted texts is never an answer itself.
+    # In mathematics [0, 1] is an interval; a list of quoted texts is always a list of aliases.
     if listed and (kind != DEFAULT_KIND or all(isinstance(alias, str) for alias in listed)):
         return [str(alias) for alias in listed]
     return [text]

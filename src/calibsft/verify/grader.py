@@ -1,7 +1,7 @@
-"""What a grader is: a name, a version, and a function from an item - golds and answer - to a grade.
+"""The types of grading: an item with golds and an answer, and a grader, which turns an item into a grade.
 
-Most graders compare one gold with one answer; `any_alias` lifts such a comparison to a list of aliases. Does
-not know any grader by name: they are listed in `calibsft.verify.GRADERS`.
+Most graders compare one gold with one answer; `any_alias` makes a grader of a list of aliases from that. Does not know
+the graders: `calibsft.verify.GRADERS` lists them.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from calibsft.schema import Grade
 
-# From most to least informative: an answer judged against one alias counts, even if others were unreadable.
+# From most to least informative: the grade against one alias counts, even if other aliases were unreadable.
 _INFORMATIVE = (
     Grade.CORRECT,
     Grade.INCORRECT,
@@ -52,14 +52,6 @@ class GradeItem:
         return (self.gold,) if isinstance(self.gold, str) else tuple(self.gold)
 
 
-def _undecided(item: GradeItem) -> Grade | None:
-    return None
-
-
-def _nothing_to_prepare() -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Grader:
     """One way to decide whether an answer is right.
@@ -69,43 +61,42 @@ class Grader:
     name, version
         What artifacts record. Raise the version whenever any verdict may change.
     grade
-        Judges one item. `UNPARSED_GOLD` must depend on the golds alone: a gold that is unscored only for
-        the wrong answers would raise the accuracy.
+        Grades one item. `UNPARSED_GOLD` must depend on the golds alone: a gold that is unscored only for wrong
+        answers would raise the accuracy.
     isolated
-        Whether `grade` may hang, crash or eat memory, and so must run in a worker process.
+        Whether `grade` may hang, crash or use too much memory, and so must run in a worker process.
     quick
-        Settles the easy cases of an isolated grader in bounded time and memory without a worker; None
-        when it cannot tell.
+        Grades the easy items of an isolated grader without a worker, in bounded time and memory; None for others.
     prepare
-        Does slow imports; a worker calls it before the clock of its first item starts.
+        Does slow imports; the worker host calls it once.
     symmetric
-        Whether two answers are the same if `grade` takes one for right with the other as the gold; else they are if their
-        words are. Votes and self-consistency compare so.
+        Whether two answers are the same if `grade` finds one right with the other as the gold; without that they are the
+        same if their words are. Votes and self-consistency compare answers so.
     gold_answers
-        The answers that state the golds, which `calibsft validate` grades.
+        The answers that state the golds; `calibsft validate` grades them.
     """
 
     name: str
     version: int
     grade: Callable[[GradeItem], Grade]
     isolated: bool = False
-    quick: Callable[[GradeItem], Grade | None] = _undecided
-    prepare: Callable[[], None] = _nothing_to_prepare
+    quick: Callable[[GradeItem], Grade | None] = lambda item: None
+    prepare: Callable[[], None] = lambda: None
     symmetric: bool = False
     gold_answers: Callable[[tuple[str, ...]], list[str]] = list
 
     def grade_here(self, item: GradeItem) -> Grade | None:
-        """Grade without a worker, or return None when one is needed."""
+        """The grade if no worker is needed, else None."""
         return self.quick(item) if self.isolated else self.grade(item)
 
 
 def any_alias(compare: Callable[[str, str], Grade]) -> Callable[[GradeItem], Grade]:
-    """A grader that takes an answer as right if it matches any of the golds."""
+    """A `grade` function: an answer is right if it matches any of the golds."""
     return lambda item: best(compare(gold, item.answer) for gold in item.golds)
 
 
 def best(grades: Iterable[Grade]) -> Grade:
-    """Correct if any grade is, else the most informative; unparsed gold if there is none."""
+    """Correct if any grade is, else the most informative one; unparsed gold if there are none."""
     found = Grade.UNPARSED_GOLD
     for grade in grades:
         found = min(found, grade, key=_INFORMATIVE.index)

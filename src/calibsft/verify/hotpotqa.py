@@ -1,7 +1,7 @@
-"""Grader `hotpotqa`: the same words as `text` counts them, or the same value as `math` does.
+"""Grader `hotpotqa`: right if `text` or `math` says so.
 
-Its golds are names, dates and numbers, and 0.5 is an answer where the gold is 1/2. Runs in a worker wherever the
-second reading needs computer algebra. Adds no rule of its own.
+Its golds are names, dates and numbers, so 0.5 is right where the gold is 1/2. Runs in a worker where `math` needs
+computer algebra. Adds no rule of its own.
 """
 
 from calibsft.schema import Grade
@@ -11,12 +11,12 @@ from calibsft.verify.text import TEXT
 
 
 def grade(item: GradeItem) -> Grade:
-    """Judge an answer in both readings; a gold is unreadable only if it is so in both."""
+    """Grade by both; a gold is unreadable only if it is unreadable for both."""
     return best(reading.grade(item) for reading in (TEXT, MATH))
 
 
 def quick(item: GradeItem) -> Grade | None:
-    """The grade, where the words are the same or computer algebra is not needed to tell the values apart."""
+    """The grade if the words are the same, or if the values can be compared without computer algebra."""
     words = TEXT.grade(item)
     value = Grade.CORRECT if words is Grade.CORRECT else MATH.quick(item)
     return None if value is None else best((words, value))

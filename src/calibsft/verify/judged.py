@@ -1,7 +1,7 @@
-"""Grade answers by a judge model: the grader `judge` where one is configured.
+"""Grade answers by a judge model: the grader `judge`, if a model is configured.
 
-Three kinds of answers are settled without asking: one that shows nothing, one whose golds show nothing, and one that is
-an alias after normalisation (`alias`), to which any judge says yes. What is asked, and how, is `calibsft.judge`.
+Three kinds of answers are graded without asking: an empty one, one whose golds are empty, and one that is an alias after
+normalisation (`alias`), to which any judge says yes. Does not know what is asked, and how: that is `calibsft.judge`.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,15 +20,15 @@ from calibsft.verify.grader import GradeItem
 if TYPE_CHECKING:
     from calibsft.judge.settings import JudgeSettings
 
-# Raise the rubric's version also where other answers are settled without asking.
+# Raise the rubric's version also if other answers are graded without asking.
 VERSION = YES_NO.version
 _GRADES = {True: Grade.CORRECT, False: Grade.INCORRECT, None: Grade.UNJUDGED}
 
 
 class AnswerJudge:
-    """Grades by asking a judge; `name` says that exact aliases are not asked about.
+    """Grades by asking a judge; its `name` says that exact aliases are not asked about.
 
-    A reply other than yes or no leaves the answer `UNJUDGED`, which is unscored.
+    After a reply other than yes or no the answer is `UNJUDGED`, which is unscored.
     """
 
     def __init__(self, judge: Judge[bool]) -> None:
@@ -38,15 +38,7 @@ class AnswerJudge:
     def grade_all(
         self, items: Sequence[GradeItem], on_progress: Callable[[int, int], None] | None = None
     ) -> list[Grade]:
-        """The grades of `items`, in order.
-
-        Parameters
-        ----------
-        items
-            What to grade; `kind` and `tolerance` are not looked at.
-        on_progress
-            Called with (items settled so far, all items) whenever that number grows.
-        """
+        """The grades of `items`, in order; `on_progress` takes the numbers of settled and of all items."""
         unasked = {item: grade_unasked(item) for item in dict.fromkeys(items)}
         asked = [item for item in items if unasked[item] is None]
         before, total = len(items) - len(asked), len(items)
@@ -61,19 +53,19 @@ class AnswerJudge:
 
 
 def grade_unasked(item: GradeItem) -> Grade | None:
-    """The grade that needs no judge: nothing to compare, or an exact alias; None for everything else."""
+    """The grade of an item with nothing to compare, or with an exact alias; None if a judge must be asked."""
     grade = JUDGE.grade(replace(item, answer=without_confidence(item.answer)))
     return None if grade in (Grade.INCORRECT, Grade.TOO_LARGE) else grade
 
 
 def judge_item(item: GradeItem) -> JudgeItem:
-    """What a judge is told of an item: each alias once."""
+    """The item as a judge sees it: each alias once."""
     return JudgeItem(item.question, item.answer, distinct(item.golds))
 
 
 def load_answer_judge(
     settings: "JudgeSettings", cache: Path | None, device: str = "auto", dtype: str = "auto"
 ) -> AnswerJudge | None:
-    """The judge of answers that the settings name, None where they name no model; see `load_judge`."""
+    """The judge of answers that the settings name, None if they name no model; see `load_judge`."""
     judge = load_judge(settings, YES_NO, cache, device, dtype)
     return AnswerJudge(judge) if judge else None

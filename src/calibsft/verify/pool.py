@@ -1,9 +1,9 @@
-"""Grade many answers under hard limits of time and memory, in replaceable worker processes.
+"""Grade many answers in worker processes with hard limits of time and memory.
 
-The limit of time is processor time of the worker, so that neither a busy machine nor the length of the queue
-turns a right answer into a wrong one. A worker that overruns ends and costs its item a `TIMEOUT`; one that dies
-otherwise costs its item an `ERROR`; every other item is unaffected, and the next worker is there within
-milliseconds. Does not grade: graders do, here for the cheap items, in `worker` for the rest.
+The time limit counts the worker's processor time, so a busy machine or a long queue cannot turn a right answer into a
+wrong one. An item that exceeds it is a `TIMEOUT`. An item whose worker dies otherwise is an `ERROR`. Other items are
+not affected: the next worker starts within milliseconds. Does not grade: graders do, here for the cheap items, in
+`worker` for the rest.
 """
 
 import os
@@ -13,39 +13,38 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing.connection import wait
-from types import TracebackType
 from typing import Self
 
 from calibsft.errors import InputError, unknown_name
 from calibsft.schema import Grade
 from calibsft.verify.grader import GradeItem, Grader
-from calibsft.verify.nursery import Nursery, NurseryLostError, Worker
+from calibsft.verify.worker_host import HostLostError, Worker, WorkerHost
 
 _CHUNK = 8
-_MAX_SETBACKS = 10
-# The second ends an item that only slept, should the wall-clock limit kept here have failed to.
+_MAX_FAILURES = 10
+# SIGPROF ends an item that computes too long, SIGALRM one that sleeps and was not ended from here.
 _OUT_OF_TIME = (-signal.SIGPROF, -signal.SIGALRM)
 
 
 class VerifierPool:
     """Worker processes that grade; use as a context manager, or call `close`.
 
-    Processes start when the first item needs one, which takes about a second, and survive between calls of
-    `grade_all`. Calls from several threads take turns; a forked child starts processes of its own.
+    Processes start with the first item that needs one, which takes about a second, and are kept between calls of
+    `grade_all`. Calls from several threads take turns. A forked child starts processes of its own.
 
     Parameters
     ----------
     workers
-        At most this many workers; None for one per available processor.
+        The most workers; None for one per available processor.
     seconds
-        Processor time per item, all aliases together. By the clock an item may take ten times as long, and
-        ten seconds at least: that catches what sleeps.
+        Processor time per item, for all its aliases together. Its wall-clock limit is ten times as long, at least ten
+        seconds; it ends items that sleep.
     memory_mb
         Address space of one worker in MiB.
     """
 
     _workers: list[Worker]
-    _nursery: Nursery | None
+    _host: WorkerHost | None
 
     def __init__(self, workers: int | None = None, seconds: float = 0.8, memory_mb: int = 2048) -> None:
         if workers is not None and workers < 1:
@@ -56,14 +55,12 @@ class VerifierPool:
             )
         self._size = workers or available_processors()
         self._seconds, self._memory_mb = seconds, memory_mb
-        self._disown()
+        self._forget_processes()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def grade_all(
@@ -79,92 +76,94 @@ class VerifierPool:
             Called with (items settled so far, all items) whenever that number grows.
         """
         if os.getpid() != self._owner:
-            self._disown()
+            self._forget_processes()
         with self._turn:
             run = _Run(items, on_progress)
             try:
-                for _ in run.sift():
-                    self._open()  # it imports while the rest is sifted
+                for _ in run.grade_easy_items():
+                    self._open()  # the host imports its libraries meanwhile
                 while run.waiting or any(worker.items for worker in self._workers):
                     self._advance(run)
             except BaseException:
-                self.close()  # or the next call would read this one's replies
+                self.close()  # otherwise the next call would read the replies of this one
                 raise
         return [run.grades[item] for item in items]
 
     def close(self) -> None:
-        """End all processes. The pool can be used again; it starts new ones."""
+        """End all processes. A later call of `grade_all` starts new ones."""
         while self._workers:
             self._workers.pop().pipe.close()
-        if nursery := self._nursery:
-            self._nursery = None
-            nursery.close()
+        if host := self._host:
+            self._host = None
+            host.close()
 
-    def _disown(self) -> None:
+    def _forget_processes(self) -> None:
         self._owner, self._turn = os.getpid(), threading.Lock()
-        self._workers, self._nursery = [], None
+        self._workers, self._host = [], None
 
-    def _open(self) -> Nursery:
-        self._nursery = self._nursery or Nursery(self._seconds, self._memory_mb)
-        return self._nursery
+    def _open(self) -> WorkerHost:
+        self._host = self._host or WorkerHost(self._seconds, self._memory_mb)
+        return self._host
 
     def _advance(self, run: "_Run") -> None:
         try:
-            self._staff(run)
+            self._keep_workers_busy(run)
             self._collect(run)
-        except NurseryLostError:
+        except HostLostError:
             for worker in self._workers:
                 run.put_back(worker.items)
             self.close()
-            run.count_setback()
+            run.count_failure()
 
-    def _staff(self, run: "_Run") -> None:
-        """Give each idle worker something to do, and start workers for items that would otherwise wait."""
+    def _keep_workers_busy(self, run: "_Run") -> None:
+        """Send items to idle workers, and spawn workers while items wait."""
         for worker in [worker for worker in self._workers if not worker.items]:
-            self._employ(worker, run)
+            self._send_items(worker, run)
         while run.waiting and len(self._workers) < self._size:
-            nursery = self._open()
-            nursery.wait_until_ready()
-            worker = Worker(nursery, self._seconds)
-            self._workers.append(worker)
-            self._employ(worker, run)
+            self._send_items(self._spawn(), run)
 
-    def _employ(self, worker: Worker, run: "_Run") -> None:
+    def _spawn(self) -> Worker:
+        host = self._open()
+        host.wait_until_ready()
+        self._workers.append(Worker(host, self._seconds))
+        return self._workers[-1]
+
+    def _send_items(self, worker: Worker, run: "_Run") -> None:
         chunk = run.take(self._size)
         if chunk and not worker.send(chunk):
             run.put_back(chunk)
-            self._discard(worker)
-            run.count_setback()
+            self._end(worker)
+            run.count_failure()
 
     def _collect(self, run: "_Run") -> None:
-        """Wait for the next reply or deadline, and settle what it decides."""
+        """Wait for the next reply or deadline, and settle the items that it decides."""
         busy = [worker for worker in self._workers if worker.items]
         nearest = min((worker.deadline for worker in busy), default=0.0)
-        heard = wait([worker.pipe for worker in busy], max(0.0, nearest - time.monotonic()))
+        ready = wait([worker.pipe for worker in busy], max(0.0, nearest - time.monotonic()))
         for worker in busy:
-            if worker.pipe in heard:
-                self._hear(worker, run)
+            if worker.pipe in ready:
+                self._receive(worker, run)
             elif worker.deadline <= time.monotonic():
-                self._lose(worker, run, overran=True)
+                self._fail(worker, run, overran=True)
 
-    def _hear(self, worker: Worker, run: "_Run") -> None:
+    def _receive(self, worker: Worker, run: "_Run") -> None:
         reply = worker.receive()
         if reply is None:
-            self._lose(worker, run, overran=False)
+            self._fail(worker, run, overran=False)
             return
-        run.settle(worker.items.popleft(), reply.grade)
-        if not reply.healthy:
-            self._discard(worker)
+        grade, healthy = reply
+        run.settle(worker.items.popleft(), grade)
+        if not healthy:
+            self._end(worker)
             run.put_back(worker.items)
 
-    def _lose(self, worker: Worker, run: "_Run", overran: bool) -> None:
+    def _fail(self, worker: Worker, run: "_Run", overran: bool) -> None:
         """Settle the item of a worker that overran or died; the items behind it wait for another worker."""
-        exit_code = self._discard(worker)
-        late = overran or exit_code in _OUT_OF_TIME
+        late = self._end(worker) in _OUT_OF_TIME or overran
         run.settle(worker.items.popleft(), Grade.TIMEOUT if late else Grade.ERROR)
         run.put_back(worker.items)
 
-    def _discard(self, worker: Worker) -> int:
+    def _end(self, worker: Worker) -> int:
         exit_code = self._open().end(worker)
         self._workers.remove(worker)
         return exit_code
@@ -179,10 +178,10 @@ class _Run:
         self._copies = Counter(items)
         self._settled, self._total, self._on_progress = 0, len(items), on_progress
         self._graders = {kind: find_grader(kind) for kind in {item.kind for item in self._copies}}
-        self._setbacks = 0
+        self._failures = 0
 
-    def sift(self) -> Iterator[GradeItem]:
-        """Settle what needs no worker, and yield the rest, which then waits."""
+    def grade_easy_items(self) -> Iterator[GradeItem]:
+        """Grade the items that need no worker, and yield the others, which wait for one."""
         for item in self._copies:
             grade = self._graders[item.kind].grade_here(item)
             if grade is None:
@@ -192,7 +191,7 @@ class _Run:
                 self.settle(item, grade)
 
     def take(self, workers: int) -> list[GradeItem]:
-        """The next few items, fewer towards the end, so that all workers finish together."""
+        """The next few items; fewer towards the end, so that all workers finish together."""
         count = min(_CHUNK, -(-len(self.waiting) // (2 * workers)))
         return [self.waiting.popleft() for _ in range(count)]
 
@@ -205,12 +204,12 @@ class _Run:
         if self._on_progress:
             self._on_progress(self._settled, self._total)
 
-    def count_setback(self) -> None:
-        """Note that processes ended for no fault of an item; too often means that it would never end."""
-        self._setbacks += 1
-        if self._setbacks > _MAX_SETBACKS:
+    def count_failure(self) -> None:
+        """Count processes that ended through no fault of an item; give up if that happens too often."""
+        self._failures += 1
+        if self._failures > _MAX_FAILURES:
             raise InputError(
-                f"the grading processes were ended from outside {self._setbacks} times;"
+                f"the grading processes were ended from outside {self._failures} times;"
                 " check whether the machine is short of memory or limits the number of processes"
             )
 

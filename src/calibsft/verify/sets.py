@@ -1,8 +1,8 @@
 """Grader `set`: the answer names all members of one set and nothing else, as WebQuestions counts.
 
-The golds of an item are the members, not aliases; members are compared as `text` does, order and repetition
-do not matter. An answer is a JSON list, or members separated by new lines, semicolons, commas and "and"; a
-member that holds a comma or an "and" itself is found in one piece. Gives no credit for a part of the set.
+The golds of an item are the members, not aliases. Members are compared as `text` does; order and repetition do not
+matter. An answer is a JSON list, or members separated by new lines, semicolons, commas and "and". A member that contains
+a comma or an "and" is found as a whole. Gives no credit for a part of the set.
 """
 
 import json
@@ -13,19 +13,19 @@ from calibsft.schema import Grade
 from calibsft.verify.grader import GradeItem, Grader
 from calibsft.verify.text import key, plain_grader, readable, stripped
 
-# Captured, so that splitting yields pieces and separators in turn.
+# A captured group: splitting yields pieces and separators in turn.
 _SEPARATOR = re.compile(r"([\n;,]|(?<![^\s,;])and(?!\S))", re.IGNORECASE)
 
-# What stands between two separators, as it is compared, and whether an "and" stands before it.
+# The text between two separators in its normal form, and whether "and" stands before it.
 Piece = tuple[bool, str]
 
 
 def json_list(text: str) -> list[str] | None:
-    """The items of a JSON list of strings and numbers, as they are written; None for anything else."""
+    """The items of a JSON list of strings and numbers, as written; None for anything else."""
     if not text.startswith("["):
         return None
     try:
-        # Numbers stay text: no digits are lost, and a long one costs nothing.
+        # Numbers stay text: no digits are lost, and a long number costs no time.
         items = json.loads(text, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
         return None
@@ -49,7 +49,7 @@ def _keys(members: Iterable[str]) -> set[str]:
 
 
 def _readings(answer: str) -> Iterator[list[str]]:
-    """The answer split ever finer, each time without and with a final "and"."""
+    """The answer split by more and more separators, each time without and with a final "and"."""
     for separators in ("\n", "[\n;]", "[\n;,]"):
         *parts, last = re.split(separators, answer)
         yield [*parts, last]
@@ -69,12 +69,12 @@ def _pieces(text: str) -> tuple[Piece, ...]:
 
 
 def _lists_exactly(golds: tuple[str, ...], pieces: tuple[Piece, ...]) -> bool:
-    """Whether `pieces`, from left to right, are all the members, each of one or more pieces.
+    """Whether `pieces`, from left to right, make up all members; a member has one or more pieces.
 
-    The longest member that fits is taken, so "Washington, D.C." is not read as "Washington" and a rest.
+    The longest member that fits is taken, so "Washington, D.C." is not split into "Washington" and a rest.
     """
     members = {_pieces(gold) for gold in golds}
-    if () in members:  # the word "and" is no list
+    if () in members:  # the word "and" has no pieces
         return False
     by_start: dict[str, list[tuple[Piece, ...]]] = {}
     for member in sorted(members, key=len, reverse=True):
@@ -94,7 +94,7 @@ _SET = plain_grader("set", matches_set)
 
 
 def grade(item: GradeItem) -> Grade:
-    """Judge an answer; a set of which one member cannot be read is an unreadable gold."""
+    """Grade an answer; a set with an unreadable member is an unreadable gold."""
     return _SET.grade(item) if all(map(readable, item.golds)) else Grade.UNPARSED_GOLD
 
 

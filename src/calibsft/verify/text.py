@@ -1,8 +1,8 @@
 """Grader `text`: the same words as any alias, apart from case, ASCII punctuation, articles and spacing.
 
-This is the exact match of MuSiQue and NQ-Open, and one of the two readings of HotpotQA. Also holds what all graders of plain text share:
-how text is cleaned, how long it may be, and what an empty side means. Gives no credit for overlap, and knows
-no synonyms beyond the aliases.
+This is the exact match of MuSiQue and NQ-Open, and one half of the grader `hotpotqa`. Also holds what all graders of
+plain text share: how text is cleaned, how long it may be, and how an empty text is graded. Gives no credit for overlap,
+and knows no synonyms except the aliases.
 """
 
 import re
@@ -20,12 +20,12 @@ ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 
 
 def stripped(text: str) -> str:
-    """What can be seen of `text`, without white space at its ends."""
+    """The visible part of `text`, without white space at its ends."""
     return visible(text).strip()
 
 
 def readable(gold: str) -> str:
-    """The visible text of a gold; empty when there is none, or far more than a reference would hold."""
+    """The visible text of a gold; empty if it is far longer than a reference can be."""
     return "" if len(gold) > MAX_LENGTH else stripped(gold)
 
 
@@ -38,18 +38,18 @@ def plain_grader(
     read_gold: Callable[[str], str] = readable,
     max_length: int = MAX_LENGTH,
 ) -> Grader:
-    """A grader of plain text from one comparison of golds and answer, none of them empty.
+    """A grader of plain text, made from one comparison of golds and answer; neither is empty.
 
     Parameters
     ----------
     name, version
         As in `Grader`.
     matches
-        Whether the answer is right; must take time linear in the answer's length, for it runs unguarded.
+        Whether the answer is right. It runs without a time limit, so its time must be linear in the answer's length.
     read, read_gold
-        What counts of an answer and of a gold; empty for what cannot be read.
+        The text of an answer and of a gold that is compared; empty if it is unreadable.
     max_length
-        Characters that an answer may have; a longer one is `TOO_LARGE`.
+        The most characters of an answer; a longer one is `TOO_LARGE`.
     """
 
     def grade(item: GradeItem) -> Grade:
@@ -71,12 +71,12 @@ def normalise(text: str) -> str:
 
 
 def raw(text: str) -> str:
-    """Lower case and single spaces: what is compared where normalising leaves nothing."""
+    """Lower case and single spaces: compared where normalising leaves nothing."""
     return " ".join(text.lower().split())
 
 
 def key(text: str) -> str:
-    """What two texts must share to be the same: their normal form, or the raw text of "The The" and "!!!"."""
+    """The form in which two texts are compared: the normal form, or the raw text of "The The" and "!!!"."""
     return normalise(text) or raw(text)
 
 

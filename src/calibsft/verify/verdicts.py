@@ -1,8 +1,7 @@
 """Parse and grade responses - a folder of rollouts or a user's own file - part by part, resumably.
 
-A part of the verdicts has the rows of its part of the responses. Re-grading never samples again. `correct` is
-null where nothing can be said of the answer - the gold could not be read, the judge gave no verdict: such a
-response is unscored, not wrong.
+A part of the verdicts has the rows of its part of the responses. Grading again does not sample again. `correct` is null
+if the gold could not be read or the judge gave no verdict: such a response is unscored, not wrong.
 """
 
 import math
@@ -46,30 +45,36 @@ VERDICT_SCHEMA = {
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some of the responses, and the name of the file that their verdicts go to."""
+    """Some of the responses, and the name of the file of their verdicts."""
 
     name: str
     rows: int
     read: Callable[[], pl.DataFrame]
 
 
-def verify_folder(
-    rollouts: Path, confidence_format: Format, folder: Path, label: str, judge: AnswerJudge | None = None
+def verify_responses(
+    responses: Path, confidence_format: Format, folder: Path, label: str, judge: AnswerJudge | None = None
 ) -> list[str]:
-    """Write a verdict shard for every rollout shard; returns the names of the graders."""
-    return _verify_parts(_rollout_parts(rollouts), confidence_format, folder, label, judge)
+    """Write verdict shards for a folder of rollouts or a user's file; returns the names of the graders."""
+    parts = _rollout_parts(responses) if responses.is_dir() else _file_parts(responses)
+    total = sum(part.rows for part in parts)
+    with Verifier(judge) as verifier:
+        missing = [part for part in parts if not _is_graded(folder / part.name, verifier)]
+        done = total - sum(part.rows for part in missing)
+        with Progress(label, total, "responses", done) as progress:
+            for part in missing:
+                verdicts = verify(part.read(), confidence_format, verifier, progress.counter())
+                write_parquet(folder / part.name, verdicts_frame(verdicts))
+    written = pl.scan_parquet([folder / part.name for part in parts])
+    return sorted(written.select("grader").unique().collect().to_series().to_list())
 
 
-def verify_file(
-    path: Path, confidence_format: Format, folder: Path, label: str, judge: AnswerJudge | None = None
-) -> list[str]:
-    """Write verdict shards for the responses of a user's file; returns the names of the graders."""
+def _file_parts(path: Path) -> list[Part]:
     frame = read_responses(path)
-    parts = [
+    return [
         Part(shard_name(number), min(PART_ROWS, len(frame) - start), partial(frame.slice, start, PART_ROWS))
         for number, start in enumerate(range(0, len(frame), PART_ROWS))
     ]
-    return _verify_parts(parts, confidence_format, folder, label, judge)
 
 
 def _rollout_parts(rollouts: Path) -> list[Part]:
@@ -102,38 +107,13 @@ def rollout_rows(shard: Path) -> pl.DataFrame:
     return asked.with_columns(ending).rename({"forced_answer": "other_answer"})
 
 
-def _verify_parts(
-    parts: Sequence[Part], confidence_format: Format, folder: Path, label: str, judge: AnswerJudge | None
-) -> list[str]:
-    total = sum(part.rows for part in parts)
-    with Verifier(judge) as verifier:
-        missing = [part for part in parts if not _is_graded(folder / part.name, verifier)]
-        done = total - sum(part.rows for part in missing)
-        with Progress(label, total, "responses", done) as progress:
-            _grade_parts(missing, confidence_format, folder, verifier, progress)
-    written = pl.scan_parquet([folder / part.name for part in parts])
-    return sorted(written.select("grader").unique().collect().to_series().to_list())
-
-
 def _is_graded(path: Path, verifier: Verifier) -> bool:
-    """Whether a part is there, as it is written today: verdicts of two versions must not stand side by side."""
+    """Whether a part exists and has the columns and graders of today; verdicts of two versions must not mix."""
     if not path.is_file() or pl.read_parquet_schema(path) != VERDICT_SCHEMA:
         return False
     return all(
         verifier.is_current(name) for name in pl.read_parquet(path, columns=["grader"])["grader"].unique()
     )
-
-
-def _grade_parts(
-    parts: Sequence[Part], confidence_format: Format, folder: Path, verifier: Verifier, progress: Progress
-) -> None:
-    for part in parts:
-        verdicts = verify(part.read(), confidence_format, verifier, partial(_count, progress, progress.done))
-        write_parquet(folder / part.name, verdicts_frame(verdicts))
-
-
-def _count(progress: Progress, before: int, settled: int) -> None:
-    progress.advance(before + settled - progress.done)
 
 
 def verify(
@@ -157,7 +137,7 @@ def verify(
         stated = zip(parsed, responses["finished"], responses[STATED], strict=True)
         parsed = [_with_stated(p, finished, value) for p, finished, value in stated]
     given = zip(parsed, responses["other_answer"], responses["ending"], strict=True)
-    # Open reasoning may mention an answer; one that the model was made to give comes before it.
+    # Unclosed reasoning may mention an answer; the one that the model was made to give counts instead.
     answers = [
         other if p.answer is None or ending == Ending.FORCED else p.answer for p, other, ending in given
     ]
@@ -173,7 +153,7 @@ def verify(
 
 
 def _with_stated(parsed: Parsed, finished: bool, confidence: float | None) -> Parsed:
-    """What a response says with a confidence from elsewhere, which asks nothing of the form of its text."""
+    """`parsed` with a confidence from a column; the form of its text then does not matter."""
     if confidence is None:
         return parsed
     value = None if math.isnan(confidence) else Fraction(repr(confidence))
@@ -191,7 +171,7 @@ def _items(responses: pl.DataFrame, answers: Sequence[str | None]) -> list[Grade
 
 
 def count_verdicts(folder: Path) -> dict[str, Any]:
-    """How a folder of verdicts came out: rows by grade and by form, share correct among the scored, by dataset and grader."""
+    """Counts of a folder of verdicts, overall and by dataset: rows by grade and by form, and the share correct of the scored."""
     columns = ("dataset", "grade", "correct", "grader", "well_formed", "reason")
     rows = pl.scan_parquet(shards(folder)).select(columns).collect()
     parts = rows.partition_by("dataset", as_dict=True)

@@ -1,11 +1,10 @@
-"""Everything that grades, behind one door: the pool of workers, and a judge model where one is configured.
+"""The verifier: one object that grades every kind of answer, by a pool of workers and, if configured, a judge model.
 
-Says by name and version what graded each kind of answer, because a verdict means nothing without that. Does not
-read responses (`verdicts` does) and does not decide how any answer is compared.
+It names the grader of each kind of answer with its version, because a verdict means nothing without that. Does not
+read responses (`verdicts` does) and does not decide how answers are compared.
 """
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Self
 
 from calibsft.errors import InputError
@@ -36,15 +35,13 @@ class Verifier:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self._pool.close()
 
     def grade_all(
         self, items: Sequence[GradeItem], on_progress: Callable[[int], None] | None = None
     ) -> list[Grade]:
-        """The grades of `items`, in order; `on_progress` is told how many are settled so far."""
+        """The grades of `items`, in order; `on_progress` takes how many are settled so far."""
         pooled = [item for item in items if self._judge is None or item.kind != JUDGE.name]
         grades = dict(zip(pooled, self._pool.grade_all(pooled, _counting(on_progress, 0)), strict=True))
         if self._judge and len(pooled) < len(items):
@@ -54,24 +51,24 @@ class Verifier:
         return [grades[item] for item in items]
 
     def is_current(self, name: str) -> bool:
-        """Whether what graded under `name` is what would grade now."""
+        """Whether the grader that recorded `name` is the one that would grade now."""
         return name == self.name_of(name.split(" ")[0].rpartition("-")[0])
 
     def name_of(self, kind: str) -> str:
-        """What grades the items of `kind`, with its version."""
+        """The name and version of the grader of `kind`."""
         return self._judge.name if kind == JUDGE.name and self._judge else grader_name(kind)
 
 
 def grader_name(kind: str) -> str:
-    """What grades the items of `kind` where no judge model is configured, with its version."""
+    """The name and version of the grader of `kind` if no judge model is configured."""
     grader = find_grader(kind)
     return f"{grader.name}-{grader.version}{WITHOUT_MODEL if kind == JUDGE.name else ''}"
 
 
 def changed_grader(name: str) -> str | None:
-    """What graded under `name` and what it is in this program, where its version differs; None where it does not.
+    """The recorded grader and this program's one, as part of a sentence; None if the versions are the same.
 
-    A judge's model is not looked at: that is a setting.
+    The model of a judge is not compared: it is a setting.
     """
     graded_by = name.split(" ")[0]
     kind = graded_by.rpartition("-")[0]
@@ -86,14 +83,14 @@ def changed_grader(name: str) -> str | None:
 def grade_item(
     kind: str, golds: Sequence[str], answer: str | None, tolerance: str = "", question: str = ""
 ) -> GradeItem:
-    """What to grade of one response.
+    """The item that grades one response.
 
-    No answer is graded as an empty one, which is wrong; whether the gold can be read must not depend on it. Only a judge
-    needs the question: without it, the same pair of gold and answer is the same item.
+    A missing answer is graded as an empty one, which is wrong, so that it does not decide whether the gold is readable.
+    Only a judge gets the question: for other graders, equal pairs of gold and answer are then one item.
     """
     return GradeItem(kind, tuple(golds), answer or "", tolerance, question if kind == JUDGE.name else "")
 
 
 def _counting(on_progress: Callable[[int], None] | None, before: int) -> Callable[[int, int], None] | None:
-    """A report of items settled by one part, as a count of all that are."""
+    """A callback that adds `before` to the number of settled items."""
     return on_progress and (lambda done, _: on_progress(before + done))

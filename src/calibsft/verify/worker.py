@@ -1,10 +1,10 @@
-"""What runs inside the grading processes: the nursery, and the workers that it forks.
+"""What runs inside the grading processes: the worker host, and the workers that it forks.
 
-The nursery is a fresh interpreter that runs `nurse`, not a `multiprocessing` child: it never re-imports the
-user's main script, so `grade` works from any script or notebook. It imports the graders once and then forks
-a worker within milliseconds whenever asked. A worker runs `serve` and stops itself, by an unhandled signal,
-when an item has used up its processor time. Messages are JSON bytes and machine words, never pickles.
-Does not decide what to grade, nor what the end of a worker means: that is `pool`.
+The host is a new interpreter that runs `host_workers`. It is not a `multiprocessing` child, so it does not import the
+user's main script again, and `grade` works from any script or notebook. It imports the graders once and then forks
+workers within milliseconds. A worker runs `serve`; an unhandled signal ends it when an item has used up its processor
+time. Messages are JSON bytes and machine words, never pickles. Does not decide what to grade, or what the end of a
+worker means: that is `pool`.
 """
 
 import gc
@@ -22,36 +22,36 @@ from multiprocessing.connection import Connection
 from calibsft.schema import Grade
 from calibsft.verify.grader import GradeItem
 
-# A request to the nursery is one word: NEW_WORKER with the worker's end of a pipe attached, or the pid of a
-# worker to end. So is its answer: the new worker's pid, or the exit code, which is minus a signal's number.
+# A request to the host is one word: NEW_WORKER with the worker's end of a pipe, or the pid of a worker to end.
+# The answer is one word too: the new worker's pid, or the exit code, which is minus a signal's number.
 WORD = struct.Struct("<q")
 NEW_WORKER = 0
 MEGABYTE = 2**20
 
 
-def nurse(descriptor: int, seconds: float, memory_mb: int) -> None:
-    """Fork and end workers on request until the socket closes. Runs in a process of its own only.
+def host_workers(descriptor: int, seconds: float, memory_mb: int) -> None:
+    """Fork and end workers on request until the socket closes. Runs only in a process of its own.
 
-    Its first word, when the imports are done, is the size of its address space: a worker starts with that.
+    Its first word, sent when the imports are done, is the size of its address space, with which every worker starts.
     """
     from calibsft.verify import GRADERS
 
-    _settle_signals()
+    _reset_signals()
     for grader in GRADERS.values():
         if grader.isolated:
             grader.prepare()
-    gc.freeze()  # what was imported is never collected, and stays shared with the workers
+    gc.freeze()  # imported objects are never collected, and stay shared with the workers
     control = socket.socket(fileno=descriptor)
     with suppress(OSError):
         control.sendall(WORD.pack(_address_space()[0]))
-        # From here on, noise on stderr would be model text.
+        # From here on, libraries could write model text to stderr.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
         _answer_requests(control, seconds, memory_mb)
     os._exit(0)
 
 
-def _settle_signals() -> None:
-    """Ignore Ctrl-C, which is the parent's to handle; undo what it may have left to inherit."""
+def _reset_signals() -> None:
+    """Ignore Ctrl-C, which the parent handles, and undo the handlers that were inherited from it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for lethal in (signal.SIGPROF, signal.SIGALRM, signal.SIGCHLD):
         signal.signal(lethal, signal.SIG_DFL)
@@ -90,13 +90,13 @@ def _fork_worker(control: socket.socket, pipe: int, seconds: float, memory_mb: i
 
 
 def _end(pid: int) -> int:
-    # Until it is waited for, the pid belongs to the worker, dead or alive; the first cause of death stays.
+    # The pid belongs to the worker until it is waited for. The exit code tells the first cause of its end.
     os.kill(pid, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
 def serve(descriptor: int, seconds: float, memory_mb: int) -> None:
-    """Grade lists of items, one reply per item, until the pipe closes. Runs in a forked worker only."""
+    """Grade lists of items, with one reply per item, until the pipe closes. Runs only in a forked worker."""
     limit = memory_mb * MEGABYTE
     with suppress(ValueError, OSError):  # not every system can limit the address space
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -113,7 +113,7 @@ def serve(descriptor: int, seconds: float, memory_mb: int) -> None:
 
 
 def _grade_within(item: GradeItem, seconds: float, limit: int) -> tuple[Grade, bool]:
-    """The grade, and whether what the item left behind leaves room for another one."""
+    """The grade, and whether the worker has enough memory left for another item."""
     before, _ = _address_space()
     _set_alarms(seconds)
     grade = _grade(item)
@@ -121,7 +121,7 @@ def _grade_within(item: GradeItem, seconds: float, limit: int) -> tuple[Grade, b
     after, peak = _address_space()
     greedy = peak - before > limit // 4
     if greedy and grade is not Grade.CORRECT:
-        # Libraries take a failed allocation for "not equal".
+        # A library may have reported a failed allocation as "not equal".
         grade = Grade.ERROR
     return grade, not greedy and after < limit * 3 // 4
 
@@ -131,26 +131,26 @@ def _grade(item: GradeItem) -> Grade:
 
     try:
         return GRADERS[item.kind].grade(item)
-    except Exception:  # one bad item must not cost the next one its worker
+    except Exception:  # a bad item must not end the worker of the next one
         return Grade.ERROR
 
 
 def _set_alarms(seconds: float) -> None:
     """Let the kernel end this process after `seconds` of its processor time, even inside C code; 0 for never.
 
-    The second alarm is for an item that only sleeps when nobody is left to notice.
+    The second alarm ends an item that sleeps, where the pool is gone and cannot end it.
     """
     signal.setitimer(signal.ITIMER_PROF, seconds)
     signal.setitimer(signal.ITIMER_REAL, 2 * wall_clock_limit(seconds) if seconds else 0.0)
 
 
 def wall_clock_limit(seconds: float) -> float:
-    """How long an item with `seconds` of processor time may take by the clock, on a busy machine too."""
+    """The wall-clock limit of an item with `seconds` of processor time; long enough for a busy machine."""
     return max(10.0, 10 * seconds)
 
 
 def _address_space() -> tuple[int, int]:
-    """Bytes in use now, and the most there ever were; zeros where the system does not tell."""
+    """Bytes in use now, and the most so far; zeros where the system does not report them."""
     try:
         with open("/proc/self/status", "rb") as file:
             found = dict(re.findall(rb"^(VmSize|VmPeak):\s+(\d+) kB", file.read(), re.MULTILINE))

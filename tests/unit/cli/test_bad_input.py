@@ -607,7 +607,7 @@ def test_rl_with_golds_that_cannot_be_read(calibsft: Calibsft, short_base: Path)
     warning, refusal = found.err.splitlines()
     assert warning.startswith("warning: rl: the gold answer of question '") and "cannot be read" in warning
     assert refusal.startswith("calibsft: no gold answer of the questions asked could be read")
-    assert "so nothing is graded; mend the golds" in refusal
+    assert "so nothing is graded; fix the gold answers" in refusal
     assert left() == ["recipe.resolved.yaml"]
 
 

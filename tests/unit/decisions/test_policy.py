@@ -153,7 +153,7 @@ def test_a_wrong_field_is_refused_by_its_name(
 @pytest.mark.parametrize(
     "text, told",
     [
-        ("{'kind': 1}", "not JSON; write it anew with calibsft certify or route"),
+        ("{'kind': 1}", "not JSON; write it again with calibsft certify or route"),
         ("", "not JSON"),
         (b"\xff\xfe{\x00", "not JSON"),
         ("[" * 100_000, "not JSON"),

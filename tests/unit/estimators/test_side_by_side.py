@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from calibsft.engines import default_engine
+from calibsft.engines import default_engine, load_engine
 from calibsft.errors import InputError
 from calibsft.estimators import ESTIMATORS, choose_estimators
 from calibsft.estimators.token_probability import TOKEN_PROBABILITY
@@ -19,7 +19,7 @@ from calibsft.pipeline import load_checked
 from calibsft.recipe import load_recipe
 from calibsft.responses.actionable import actionable
 from calibsft.responses.formats import FORMATS, get_format
-from calibsft.rollouts.load import load_collector
+from calibsft.rollouts.collect import make_collector
 from command import Command
 
 ALL = "verbalized,token-probability,self-consistency"
@@ -173,8 +173,7 @@ def test_evaluations_on_the_way_of_training_are_of_stated_confidences_alone(
     settings = EvalSettings(
         benchmarks=("cross",), limit=2, samples=2, max_new_tokens=30, estimators=("self-consistency",)
     )
-    collector = load_collector(
-        str(short_base), default_engine(), get_format("probability"), settings, 0, "cpu", "auto"
-    )
+    engine = load_engine(default_engine(), str(short_base), "cpu")
+    collector = make_collector(engine, get_format("probability"), settings, 0)
     evaluate_with(collector, settings, tmp_path, "test", Benchmarks(settings))
     assert (tmp_path / "rows.parquet").is_file() and read_estimators(tmp_path) == []

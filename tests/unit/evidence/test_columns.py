@@ -16,7 +16,7 @@ from calibsft.estimators.self_consistency import estimate
 from calibsft.evidence import EVIDENCE
 from calibsft.evidence.cluster_share import cluster_shares
 from calibsft.evidence.collect import collect_evidence, read_evidence
-from calibsft.evidence.evidence import EXACT, exact_column, exact_values
+from calibsft.evidence.evidence import EXACT, exact_column
 from calibsft.evidence.settings import EvidenceSettings
 from calibsft.judge.settings import JudgeSettings
 from calibsft.responses.formats import FORMATS
@@ -39,6 +39,11 @@ def column(
         [name], run.rollouts, run.verdicts, settings, folder, "evidence", device="cpu", **options
     )
     return read_evidence(folder).collect()[name]
+
+
+def exact_values(column: pl.Series) -> list[Fraction | None]:
+    """The exact rationals of a column of type `EXACT`."""
+    return [None if cell is None else Fraction(cell["numerator"], cell["denominator"]) for cell in column]
 
 
 def test_evidence_is_listed_by_its_name_and_described() -> None:

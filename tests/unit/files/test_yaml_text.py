@@ -28,7 +28,7 @@ def test_aliases_and_merged_sections_are_allowed() -> None:
     "text, line", [("a: 1\na: 2", 2), ("x:\n  a: 1\n  b: 1\n  a: 1", 4), ("{a: 1, 'a': 2}", 1)]
 )
 def test_a_key_that_stands_twice(text: str, line: int) -> None:
-    with pytest.raises(YamlProblem, match="the key 'a' stands there twice") as found:
+    with pytest.raises(YamlProblem, match="the key 'a' occurs twice") as found:
         parse_yaml(text)
     assert found.value.line == line
 
@@ -67,9 +67,7 @@ def test_text_that_cannot_be_read(text: str, said: str) -> None:
 
 def test_a_recipe_says_in_which_line(tmp_path: Path) -> None:
     (tmp_path / "r.yaml").write_text("seed: 1\nsft:\n  steps: 1\n  steps: 2\n")
-    with pytest.raises(
-        InputError, match=r"r.yaml, line 4: not valid YAML \(the key 'steps' stands there twice\)"
-    ):
+    with pytest.raises(InputError, match=r"r.yaml, line 4: not valid YAML \(the key 'steps' occurs twice\)"):
         load_recipe(str(tmp_path / "r.yaml"))
 
 

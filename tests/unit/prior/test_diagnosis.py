@@ -90,7 +90,7 @@ def test_a_broad_informative_prior_is_left_to_rl_even_if_it_is_off() -> None:
     assert found.ece > 0.15
     assert found.verdict.worth_it is False
     assert "RL has values to choose from" in reasons(found)
-    assert f"off (ECE {found.ece:.2f}) is what RL mends" in reasons(found)
+    assert f"off (ECE {found.ece:.2f}) is what RL corrects" in reasons(found)
 
 
 def test_ten_values_close_together_are_as_concentrated_as_one() -> None:

@@ -117,7 +117,7 @@ def test_a_column_of_confidences_counts_instead_of_what_responses_state(
 def test_an_unfinished_response_is_truncated_whatever_its_confidence(tmp_path: Path) -> None:
     record = {"question_id": "a", "gold": "4", "response": "4", "confidence": 0.5, "finished": False}
     write(tmp_path / "r.jsonl", [record])
-    verdicts.verify_file(tmp_path / "r.jsonl", get_format("probability"), tmp_path / "v", "verify")
+    verdicts.verify_responses(tmp_path / "r.jsonl", get_format("probability"), tmp_path / "v", "verify")
     (found,) = pl.read_parquet(tmp_path / "v/part-*.parquet").iter_rows(named=True)
     assert (found["reason"], found["well_formed"], found["confidence"]) == ("truncated", False, 0.5)
 

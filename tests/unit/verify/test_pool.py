@@ -15,7 +15,7 @@ from calibsft.errors import InputError
 from calibsft.schema import Grade
 from calibsft.verify import GRADERS, GradeItem, VerifierPool
 from calibsft.verify.grader import Grader
-from calibsft.verify.nursery import Nursery, Reply, Worker
+from calibsft.verify.worker_host import Worker, WorkerHost
 
 EASY = GradeItem("math", r"\sqrt{8}", r"2\sqrt{2}")
 WRONG = GradeItem("math", r"\sqrt{8}", r"3\sqrt{2}")
@@ -87,7 +87,7 @@ def mischief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def short_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("calibsft.verify.nursery.wall_clock_limit", lambda seconds: 1.5)
+    monkeypatch.setattr("calibsft.verify.worker_host.wall_clock_limit", lambda seconds: 1.5)
 
 
 def pids(pool: VerifierPool) -> list[int]:
@@ -95,8 +95,8 @@ def pids(pool: VerifierPool) -> list[int]:
 
 
 def nursery_pid(pool: VerifierPool) -> int:
-    assert pool._nursery is not None
-    return pool._nursery.pid
+    assert pool._host is not None
+    return pool._host.pid
 
 
 def state(pid: int) -> str:
@@ -293,9 +293,9 @@ def test_a_worker_that_says_it_is_unhealthy_is_replaced_after_its_reply(
 ) -> None:
     receive = Worker.receive
 
-    def tired(worker: Worker) -> Reply | None:
+    def tired(worker: Worker) -> tuple[Grade, bool] | None:
         reply = receive(worker)
-        return reply and Reply(reply.grade, healthy=False)
+        return reply and (reply[0], False)
 
     monkeypatch.setattr(Worker, "receive", tired)
     with VerifierPool(workers=1) as pool:
@@ -333,19 +333,19 @@ def test_a_nursery_killed_at_work_costs_no_item() -> None:
 def test_processes_that_are_ended_again_and_again_are_one_clear_error(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    wait_until_ready = Nursery.wait_until_ready
+    wait_until_ready = WorkerHost.wait_until_ready
 
-    def sabotage(nursery: Nursery) -> None:
-        wait_until_ready(nursery)
-        os.kill(nursery.pid, signal.SIGKILL)
-        assert wait_until(lambda: state(nursery.pid) == "Z", 5)
+    def sabotage(host: WorkerHost) -> None:
+        wait_until_ready(host)
+        os.kill(host.pid, signal.SIGKILL)
+        assert wait_until(lambda: state(host.pid) == "Z", 5)
 
-    monkeypatch.setattr(Nursery, "wait_until_ready", sabotage)
+    monkeypatch.setattr(WorkerHost, "wait_until_ready", sabotage)
     with VerifierPool(workers=1) as pool, pytest.raises(InputError, match=r"ended from outside \d+ times"):
         pool.grade_all([FINE])
 
 
-def test_a_nursery_that_cannot_start_is_one_clear_error(
+def test_a_worker_host_that_cannot_start_is_one_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "sitecustomize.py").write_text("import os; os._exit(7)")
@@ -410,7 +410,7 @@ def test_cheap_items_start_no_process() -> None:
     ]
     with VerifierPool() as pool:
         grades = pool.grade_all(items)
-        assert pool._nursery is None
+        assert pool._host is None
     assert grades == [Grade.INCORRECT, Grade.INCORRECT, Grade.CORRECT, Grade.TOO_LARGE]
 
 
@@ -521,7 +521,7 @@ from calibsft.verify import GradeItem, VerifierPool
 signal.signal(signal.SIGINT, signal.default_int_handler)
 pool = VerifierPool(workers=2)
 pool.grade_all([GradeItem("mischief", "a", answer) for answer in "bc"])
-print(pool._nursery.pid, *(worker.pid for worker in pool._workers), flush=True)
+print(pool._host.pid, *(worker.pid for worker in pool._workers), flush=True)
 pool.grade_all([GradeItem("mischief", "a", answer) for answer in ("sleep", "sleep#2")])
 """
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
@@ -570,7 +570,7 @@ import os, signal, threading, time
 from calibsft.verify import GradeItem, VerifierPool
 pool = VerifierPool(workers=1, seconds=30)
 pool.grade_all([GradeItem("mischief", "a", "b")])
-print(pool._nursery.pid, pool._workers[0].pid, flush=True)
+print(pool._host.pid, pool._workers[0].pid, flush=True)
 threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGKILL)).start()
 pool.grade_all([GradeItem("mischief", "a", "{last}")])
 time.sleep(60)
@@ -583,18 +583,18 @@ time.sleep(60)
     assert wait_until(lambda: all(state(pid) in ("", "Z") for pid in processes), 5)
 
 
-def test_a_worker_whose_nursery_and_parent_are_gone_ends_itself(
+def test_a_worker_whose_host_and_parent_are_gone_ends_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody is left to end it: the kernel does, by the alarm on processor time."""
     (tmp_path / "sitecustomize.py").write_text(MISCHIEF)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    nursery = Nursery(seconds=0.5, memory_mb=2048)
-    nursery.wait_until_ready()
-    worker = Worker(nursery, 0.5)
+    host = WorkerHost(seconds=0.5, memory_mb=2048)
+    host.wait_until_ready()
+    worker = Worker(host, 0.5)
     worker.send([trick("spin")])
-    os.kill(nursery.pid, signal.SIGKILL)
-    nursery.close()
+    os.kill(host.pid, signal.SIGKILL)
+    host.close()
     assert wait_until(lambda: state(worker.pid) in ("", "Z"), 8)
     worker.pipe.close()
 

@@ -1,4 +1,4 @@
-"""The engine `transformers`: any Hugging Face causal model, loaded here. Its settings, without its libraries."""
+"""The engine `transformers`: any Hugging Face causal model, loaded here. Does not import its libraries before loading."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -15,7 +15,7 @@ MAX_ROWS = 64
 
 
 class TransformersSettings(EngineSettings):
-    """How many responses are sampled at once."""
+    """How many responses are sampled at the same time."""
 
     name: Literal["transformers"] = "transformers"
     max_rows: Annotated[
@@ -26,7 +26,7 @@ class TransformersSettings(EngineSettings):
 
 
 def load(settings: TransformersSettings, model: str, device: str, dtype: str) -> Engine:
-    """The checkpoint `model` and its tokenizer, loaded."""
+    """An engine with the checkpoint `model` and its tokenizer."""
     from calibsft.models import load_model, load_tokenizer
 
     tokenizer = load_tokenizer(model)
@@ -36,7 +36,7 @@ def load(settings: TransformersSettings, model: str, device: str, dtype: str) ->
 def for_training(
     settings: TransformersSettings, model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase"
 ) -> TrainableEngine:
-    """The same around a model that is in memory already."""
+    """An engine with a model that is already in memory."""
     from calibsft.engines.transformers.engine import TransformersEngine
 
     return TransformersEngine(model, tokenizer, settings.max_rows)

@@ -1,8 +1,7 @@
 """Attention for one new token per row, as two small matrix products per key-value head.
 
-On a CPU the fused kernel spends most of its time on set-up when the query is a single token. Queries that share a
-key-value head become the rows of one product, so keys and values are never repeated. Everything but a plain
-single-token query goes to the library's own implementation.
+For a single token, the fused kernel on a CPU spends most of its time on set-up. Queries that share a key-value head become
+the rows of one product, so keys and values are never repeated. All other queries use the library's own implementation.
 """
 
 from collections.abc import Iterator
@@ -51,7 +50,7 @@ AttentionMaskInterface.register(NAME, ALL_MASK_ATTENTION_FUNCTIONS["sdpa"])
 
 @contextmanager
 def quick_single_tokens(model: PreTrainedModel) -> Iterator[None]:
-    """Inside, a model on the CPU that uses the fused kernel takes single tokens the quick way."""
+    """Inside, a CPU model with the fused kernel uses `single_token_attention`."""
     before = model.config._attn_implementation
     if model.device.type != "cpu" or before != "sdpa":
         yield

@@ -1,4 +1,4 @@
-"""Cut prompts and samples into batches that fit, and pad them; which tokens are drawn is `decoding`."""
+"""Divide prompts and samples into batches, and pad them. Does not draw tokens: that is `decoding`."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -7,12 +7,12 @@ from torch import Tensor
 
 from calibsft.engines.engine import Request
 
-# Tokens, padding included, of whole sequences that go through the model at once: some gigabytes with a model of 8B.
+# Tokens, with padding, of the sequences in one forward pass: some gigabytes with a model of 8B.
 PASS_TOKENS = 32_768
 
 
 def passes(prompts: Iterable[tuple[int, ...]], max_rows: int) -> Iterator[list[tuple[int, ...]]]:
-    """Prompts of similar length together, as many as `max_rows` and `PASS_TOKENS` allow, one at least."""
+    """Batches of prompts of similar length, as large as `max_rows` and `PASS_TOKENS` allow, but not empty."""
     batch: list[tuple[int, ...]] = []
     for prompt in sorted(prompts, key=len):
         if batch and (len(batch) == max_rows or (len(batch) + 1) * len(prompt) > PASS_TOKENS):
@@ -26,7 +26,7 @@ def passes(prompts: Iterable[tuple[int, ...]], max_rows: int) -> Iterator[list[t
 def left_padded(
     prompts: Sequence[tuple[int, ...]], pad: int, device: torch.device
 ) -> tuple[Tensor, Tensor | None, Tensor]:
-    """Ids, mask and positions of prompts that end in the same column; no mask where there is nothing to hide."""
+    """Ids, mask and positions of prompts, padded on the left; no mask if there is no padding."""
     widths = [len(prompt) for prompt in prompts]
     width = max(widths)
     ids = [[pad] * (width - len(prompt)) + list(prompt) for prompt in prompts]
@@ -36,7 +36,7 @@ def left_padded(
 
 
 def batches_of(requests: Sequence[Request], max_rows: int) -> list[list[tuple[int, range]]]:
-    """Cut the work into batches of (request, samples), similar prompt lengths together."""
+    """Batches of (request, samples) with prompts of similar length."""
     order = sorted(range(len(requests)), key=lambda i: len(requests[i].prompt_ids))
     pieces = (
         (i, range(start, min(start + max_rows, len(requests[i].seeds))))

@@ -1,8 +1,8 @@
 """Key-value cache layers that grow in place, by tokens and by sequences.
 
-Takes over the plain attention layers of a model's own cache after the prefill: a new token is written behind the
-last one, and a sequence that splits in two costs one copied row. Layers of any other kind (sliding windows,
-recurrent states) are left as the model made them and copied whole.
+They replace the plain attention layers of a model's own cache after the prefill. A new token is written after the last
+one, and splitting a sequence in two copies one row. Layers of other kinds (sliding windows, recurrent states) stay as the
+model made them, and are copied as a whole.
 """
 
 import torch
@@ -11,7 +11,7 @@ from transformers.cache_utils import DynamicCache, DynamicLayer
 
 
 class RoomyLayer(DynamicLayer):  # type: ignore[misc]
-    """A full-attention layer with spare room behind its last token and below its last sequence."""
+    """A full-attention layer with spare room after its last token and its last sequence."""
 
     def __init__(self, filled: DynamicLayer, sequences: int, tokens: int) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ def _with_room(states: Tensor, sequences: int, tokens: int) -> Tensor:
 
 
 def make_roomy(cache: DynamicCache, sequences: int, tokens: int) -> None:
-    """Replace the plain layers of a filled cache by roomy ones for that many sequences of about `tokens` tokens."""
+    """Replace the plain layers of a filled cache by roomy ones for `sequences` sequences of about `tokens` tokens."""
     cache.layers = [
         RoomyLayer(layer, sequences, tokens)
         if type(layer) is DynamicLayer and layer.is_initialized

@@ -1,10 +1,9 @@
 """Decode one batch, from the prefill to the last finished row.
 
-One prefill serves all samples of a question, and samples share every later step until they differ; rows leave the
-batch when they finish. Does not choose which requests go together: that is `batches`.
+All samples of a question share one prefill, and every later step until they differ. Rows leave the batch when they finish.
+Does not choose the requests of a batch: that is `batches`.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -20,23 +19,15 @@ from calibsft.engines.transformers.stopping import StopStrings
 if TYPE_CHECKING:
     from calibsft.engines.transformers.engine import TransformersEngine
 
-# Below this share of live states the batch is compacted; copying the cache for every finished one costs more.
+# Below this share of live states the batch is compacted; copying the cache after every finished row would cost more.
 COMPACT_BELOW = 0.8
-
-
-@dataclass(slots=True)
-class Row:
-    """Where one row's tokens go."""
-
-    request: int
-    sample: int
 
 
 class Decoding:
     """One batch from prefill to the last finished row.
 
-    Rows that have drawn the same tokens so far share one state - one row of the cache, one forward pass. A state
-    splits when its rows draw different tokens: the first child takes its place, the others are appended.
+    Rows with the same tokens so far share one state: one row of the cache, one forward pass. A state splits when its rows
+    draw different tokens: the first child takes its place, the others are appended.
     """
 
     def __init__(
@@ -49,7 +40,7 @@ class Decoding:
         self.engine, self.sampling = engine, sampling
         self.device = engine.model.device
         self.requests = requests
-        self.rows = [Row(i, sample) for i, samples in batch for sample in samples]
+        self.rows = [(i, sample) for i, samples in batch for sample in samples]
         drawn = [(state, samples) for state, (_, samples) in enumerate(batch)]
         seeds = [requests[state].seeds[sample] for state, samples in drawn for sample in samples]
         self.seeds_B = torch.tensor(seeds, device=self.device)
@@ -57,7 +48,8 @@ class Decoding:
         self.stops = StopStrings(engine.tokenizer, sampling.stop) if sampling.stop else None
         self.end_ids = torch.tensor(engine.end_ids, device=self.device)
 
-    def run(self) -> list[tuple[Row, Completion]]:
+    def run(self) -> list[tuple[tuple[int, int], Completion]]:
+        """The completions with the numbers of their request and sample."""
         size, steps = len(self.rows), self._room()
         self.ids_N_T = torch.zeros((size, steps), dtype=torch.long, device=self.device)
         self.logprobs_N_T = torch.zeros((size, steps), device=self.device)
@@ -80,7 +72,7 @@ class Decoding:
         return self._collect(lengths_N, finished_N)
 
     def _room(self) -> int:
-        """How many tokens can be sampled: what is asked for, within the model's context."""
+        """How many tokens can be sampled: the requested number, limited by the model's context."""
         wanted, context = self.sampling.max_new_tokens, self.engine.context
         longest = max(len(request.prompt_ids) for request in self.requests)
         return wanted if context is None else min(wanted, context - longest)
@@ -104,7 +96,7 @@ class Decoding:
         return logits_S_V
 
     def _draw(self, logits_S_V: Tensor, live_B: Tensor, step: int) -> Tensor:
-        """Draw one token per row and note its log-probability and the entropy it was drawn from."""
+        """Draw one token per row, and record its log-probability and the entropy of its distribution."""
         uniform_B = uniform(self.seeds_B, step)
         ids_B = draw(logits_S_V, self.state_B, uniform_B, self.sampling.temperature, self.sampling.top_p)
         logprobs_S_V = logits_S_V.log_softmax(-1)
@@ -122,7 +114,7 @@ class Decoding:
         return ending_B
 
     def _split(self, ids_B: Tensor, vocabulary: int) -> Tensor:
-        """Give every distinct continuation a state of its own; returns the next token of each state."""
+        """Give every distinct continuation its own state; returns the next token of each state."""
         pairs_C: Tensor
         pairs_C, self.state_B = torch.unique(self.state_B * vocabulary + ids_B, return_inverse=True)
         parents_C, ids_C = pairs_C // vocabulary, pairs_C % vocabulary
@@ -140,7 +132,7 @@ class Decoding:
             if self.mask_S_T is not None:
                 self.mask_S_T = torch.cat([self.mask_S_T, self.mask_S_T[new_C]])
         self.state_B = slots_C[self.state_B]
-        # a state whose rows have all finished goes on with any token until the next compaction
+        # a state whose rows have all finished continues with any token until the next compaction
         ids_S = torch.zeros(len(self.positions_S), dtype=torch.long, device=self.device)
         ids_S[slots_C] = ids_C
         return ids_S
@@ -165,7 +157,7 @@ class Decoding:
         logits_S_V: Tensor = output.logits[:, -1].float()
         return logits_S_V
 
-    def _collect(self, lengths_N: Tensor, finished_N: Tensor) -> list[tuple[Row, Completion]]:
+    def _collect(self, lengths_N: Tensor, finished_N: Tensor) -> list[tuple[tuple[int, int], Completion]]:
         longest = int(lengths_N.max())
         ids_N_T = self.ids_N_T[:, :longest].tolist()
         logprobs_N_T = self.logprobs_N_T[:, :longest].cpu().numpy()

@@ -1,7 +1,7 @@
 """Sample with any Hugging Face causal model, on CPU or GPU.
 
-Log-probabilities and entropies are taken from the logits that the sampling needs anyway. Prompts arrive as token ids: how a
-question becomes a prompt is `responses.prompts`. Does not do tensor parallelism or paged attention: that is vLLM's work.
+Log-probabilities and entropies come from the logits of the sampling. Prompts are token ids: `responses.prompts` makes them.
+Does not do tensor parallelism or paged attention: use vLLM for that.
 """
 
 from collections import Counter
@@ -21,13 +21,7 @@ from calibsft.models import context_length, require_end_token
 
 
 class TransformersEngine:
-    """Samples from one loaded model.
-
-    Parameters
-    ----------
-    max_rows
-        Most sequences decoded side by side; bounded by memory.
-    """
+    """Samples from one loaded model, at most `max_rows` sequences side by side."""
 
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_rows: int = MAX_ROWS
@@ -53,13 +47,13 @@ class TransformersEngine:
         sampling: Sampling,
         on_done: Callable[[int, int], None] | None = None,
     ) -> list[list[Completion]]:
-        """Sample every seed of every request; `on_done(responses, tokens)` is told after each batch."""
+        """Sample every seed of every request; `on_done(responses, tokens)` is called after each batch."""
         results: list[list[Completion | None]] = [[None] * len(request.seeds) for request in requests]
         for batch in batches_of(requests, self.max_rows):
             with quick_single_tokens(self.model):
                 completions = Decoding(self, [requests[i] for i, _ in batch], batch, sampling).run()
-            for row, completion in completions:
-                results[row.request][row.sample] = completion
+            for (request, sample), completion in completions:
+                results[request][sample] = completion
             if on_done:
                 on_done(len(completions), sum(len(completion.token_ids) for _, completion in completions))
         return [[completion for completion in row if completion is not None] for row in results]
@@ -91,7 +85,7 @@ class TransformersEngine:
 
 
 def end_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
-    """Every id that ends a response: the tokenizer's, and those that the model's generation config names."""
+    """Every id that ends a response: the tokenizer's, and those of the model's generation config."""
     require_end_token(tokenizer, model.config.name_or_path or "this model")
     named = model.generation_config.eos_token_id if model.generation_config else None
     ids = {tokenizer.eos_token_id, *(named if isinstance(named, list) else [named])} - {None}

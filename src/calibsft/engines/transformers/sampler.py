@@ -1,7 +1,7 @@
 """Draw the next token of every row, each row from its own random stream.
 
-Randomness is counter-based: token t of a row depends on the row's seed and t alone, so the batch around a
-row never changes what it draws. Torch's own generators cannot do that.
+Randomness is counter-based: token t of a row depends only on the row's seed and t, so the other rows of the batch do not
+change it. Torch's own generators cannot do that.
 """
 
 import torch
@@ -33,8 +33,8 @@ def _shift_right(x: Tensor, bits: int) -> Tensor:
 def draw(logits_S_V: Tensor, state_B: Tensor, uniform_B: Tensor, temperature: float, top_p: float) -> Tensor:
     """The token drawn by each row from the distribution of its state. Temperature 0 takes the most likely one.
 
-    With `top_p` below 1 only the smallest set of most likely tokens whose mass reaches it can be drawn; the
-    most likely one always can.
+    With `top_p` below 1 a token is drawn from the smallest set of most likely tokens whose mass reaches `top_p`; the most
+    likely one is always in it.
     """
     if temperature == 0:
         return logits_S_V.argmax(-1)[state_B]
@@ -48,7 +48,7 @@ def draw(logits_S_V: Tensor, state_B: Tensor, uniform_B: Tensor, temperature: fl
 
 
 def _invert(weights_S_V: Tensor, state_B: Tensor, uniform_B: Tensor) -> Tensor:
-    """The first index at which the running sum exceeds the row's share of the total; never one of weight 0."""
+    """The first index at which the running sum exceeds the row's share of the total; its weight is never 0."""
     running_S_V = weights_S_V.cumsum(-1, dtype=torch.float64)
     wanted_B = uniform_B * running_S_V[state_B, -1]
     return (running_S_V[state_B] > wanted_B[:, None]).to(torch.int8).argmax(-1)

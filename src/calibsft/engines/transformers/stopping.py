@@ -1,7 +1,6 @@
 """Find stop strings while sampling, without decoding every row at every step.
 
-Only a token whose text contains the last character of a stop string can complete one; only then is the
-tail of that row decoded.
+Only a token with the last character of a stop string can complete one, so only then the end of the row is decoded.
 """
 
 import torch

@@ -1,8 +1,7 @@
-"""Graders `livebench…`: the reasoning tasks of LiveBench, one file each; full score is right, all else wrong.
+"""Graders `livebench…`: the reasoning tasks of LiveBench, one file each. A full score is right, all else is wrong.
 
-`livebench` tells the task by the gold. It takes a lone digit for spatial, so questions of zebra_puzzle that ask
-for one word are better graded by their own kind. A bare answer counts as its own solution throughout. Gives none
-of LiveBench's partial scores.
+`livebench` recognises the task by the gold. It takes a lone digit for spatial, so questions of zebra_puzzle with one word
+are better graded by their own kind. A bare answer counts as its own solution. Gives none of LiveBench's partial scores.
 """
 
 from collections.abc import Callable
@@ -14,20 +13,18 @@ from calibsft.verify.text import plain_grader, readable, stripped
 
 Compare = Callable[[str, str], bool]
 
-# Whole responses may come here, not only short answers.
+# An answer may be a whole response.
 MAX_LENGTH = 200_000
 
 
 def _matches_task(gold: str, answer: str) -> bool:
-    return _task(gold)(gold, answer)
-
-
-def _task(gold: str) -> Compare:
     if web_of_lies.is_triple(gold):
-        return web_of_lies.matches
+        return web_of_lies.matches(gold, answer)
     if "," in gold:
-        return zebra.matches_list
-    return spatial.matches if spatial.is_number_or_shape(gold) else zebra.matches_word
+        return zebra.matches_list(gold, answer)
+    if spatial.is_number_or_shape(gold):
+        return spatial.matches(gold, answer)
+    return zebra.matches_word(gold, answer)
 
 
 def _any_gold(compare: Compare) -> Callable[[tuple[str, ...], str], bool]:
@@ -39,7 +36,7 @@ def _final(answer: str) -> str:
 
 
 def _gold(gold: str) -> str:
-    # A blank item of a list would be contained in everything.
+    # Every answer would contain a blank item.
     gold = readable(gold)
     return gold if all(zebra.gold_items(gold)) else ""
 

@@ -1,6 +1,6 @@
-r"""Where a LiveBench answer may stand: outside the thoughts, in solution tags, bold, or `\boxed{}`.
+r"""Find a LiveBench answer in a response: outside the thoughts, in solution tags, in bold, or in `\boxed{}`.
 
-Every function is linear in the text, whatever tags are left open. None judges what it finds.
+Every function takes time linear in the text, also with unclosed tags. Does not grade.
 """
 
 import re
@@ -10,13 +10,13 @@ _WRAPPERS = re.compile(r"\\(?:text|textbf|mathbf)\{|[}$]")
 
 
 def without_thoughts(text: str) -> str:
-    """`text` without `<think>…</think>`; a thought that is never closed stays, as in the official scoring."""
+    """`text` without `<think>…</think>`; an unclosed thought stays, as in the official scoring."""
     *closed, last = text.split("</think>")
     return "".join(part.partition("<think>")[0] for part in closed) + last
 
 
 def solutions(text: str) -> list[str]:
-    """What stands in `<solution>…</solution>`, in order, without blank ones."""
+    """The contents of `<solution>…</solution>`, in order, without blank ones."""
     parts = (part.rpartition("<solution>") for part in text.split("</solution>")[:-1])
     return [inner.strip() for _, opened, inner in parts if opened and inner.strip()]
 
@@ -36,5 +36,5 @@ def boxed(text: str) -> str:
 
 
 def bold(text: str) -> list[str]:
-    """What stands between `**` and `**` on one line, in order."""
+    """The texts between `**` and `**` on one line, in order."""
     return _BOLD_LINE.findall(text)

@@ -1,8 +1,7 @@
 r"""LiveBench spatial: a number or the name of a shape.
 
-One of the last three passages in bold counts, else the last `\boxed{}`; without both, the answer itself. Stricter than
-the benchmark's own rule where these name several numbers or shapes: that is no answer. Does not look for a number
-inside a sentence.
+One of the last three passages in bold counts, else the last `\boxed{}`, else the answer itself. Several numbers or
+shapes are no answer, which is stricter than the benchmark's own rule. Does not look for a number inside a sentence.
 """
 
 import re
@@ -21,12 +20,12 @@ _SHAPE = re.compile(
 
 
 def is_number_or_shape(gold: str) -> bool:
-    """Whether a gold is of this task: digits, not words, or a shape."""
+    """Whether a gold belongs to this task: digits, not number words, or a shape."""
     return (gold.isascii() and gold.isdigit()) or _SHAPE.search(gold.lower()) is not None
 
 
 def matches(gold: str, answer: str) -> bool:
-    """Whether the answer is the gold, or writes it, and no other number or shape, in bold or in a box."""
+    """Whether the answer is the gold, or has it, and no other number or shape, in bold or in a box."""
     gold = gold.lower()
     passages, box = _BOLD.findall(answer), boxed(answer).lower()
     if not passages and not box:
@@ -44,6 +43,6 @@ def _names_a_value(text: str) -> bool:
 def _is(gold: str, text: str) -> bool:
     if text == gold or _NUMBERS.get(text) == gold:
         return True
-    # "two tetrahedra" is the shape; a list of shapes is too long to be, or names another of these.
+    # "two tetrahedra" is the shape. A list of shapes is too long, or names another of these.
     qualified = [shape for shape in _MAY_BE_QUALIFIED if shape in text] == [gold]
     return qualified and len(text) < 2 * len(gold) + 5

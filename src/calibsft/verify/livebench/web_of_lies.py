@@ -16,13 +16,13 @@ _TRIPLE = re.compile(r"(?=\b((?:yes|no|unknown)(?:, (?:yes|no|unknown)){2})\b)")
 
 
 def is_triple(gold: str) -> bool:
-    """Whether a gold is of this task."""
+    """Whether a gold belongs to this task."""
     words = [word.strip() for word in gold.lower().split(",")]
     return len(words) == 3 and all(word in _WORDS for word in words)
 
 
 def matches(gold: str, answer: str) -> bool:
-    """Whether the triple that the answer settles on is the gold."""
+    """Whether the final triple of the answer is the gold."""
     gold, found = _plain(gold), _plain(_find(answer))
     return found == gold or (len(_WORD.findall(found)) == 3 and gold in found)
 

@@ -1,9 +1,9 @@
 r"""LiveBench zebra_puzzle: one word in the questions released before 2024-11-25, a list in later ones.
 
-A word is the last `***word***`, else the last word. A list stands in solution tags, else in `\boxed{}`, else on
-the last line; each item must be the gold's item, with no words beside it that could be another answer. The benchmark's
-own rule lets an item say anything besides, so that one naming all values would be right everywhere. Gives no credit for
-a part of the list.
+A word is the last `***word***`, else the last word. A list is in solution tags, else in `\boxed{}`, else on the last
+line. Each item must be the gold's item, without words beside it that could be another answer. The benchmark's own rule
+allows any words beside an item, so an item that names all values would be right everywhere. Gives no credit for a part
+of the list.
 """
 
 import re
@@ -14,7 +14,7 @@ from calibsft.verify.livebench.numbers import NUMBER_WORDS
 
 _BOLD = re.compile(r"\*\*\*([^*\n]+)\*\*\*")
 _WORD = re.compile(r"\w+")
-# What may stand beside an item: function words, and what the puzzles call their attributes.
+# Words that may stand beside an item: function words, and the names of the puzzles' attributes.
 _BESIDE = frozenset((
     *("a", "an", "and", "the", "at", "in", "is", "it", "of", "on", "to", "who", "he", "she", "they", "person", "man", "woman"),
     *("house", "number", "no", "place", "spot", "seat", "answer", "likes", "plays", "watches", "drinks", "eats", "drives", "does"),
@@ -25,21 +25,21 @@ _DIGITS = {str(digit): NUMBER_WORDS[digit] for digit in range(1, 10)}
 
 
 def matches_word(gold: str, answer: str) -> bool:
-    """Whether the answer settles on the gold; "7" may stand for "seven", and "spy" for "spy movies"."""
+    """Whether the final word of the answer is the gold; "7" may stand for "seven", and "spy" for "spy movies"."""
     gold = gold.lower()
     found = (_BOLD.findall(answer) or solutions(answer) or [boxed(answer) or answer])[-1].lower()
     return any(gold in (word, _DIGITS.get(word), f"{word} movies") for word in _readings(found))
 
 
 def matches_list(gold: str, answer: str) -> bool:
-    """Whether every item of the answer is the gold's item in its place, apart from words beside it."""
+    """Whether every item of the answer is the gold's item at the same position, apart from words beside it."""
     expected = gold_items(gold)
     found = _find_items(answer, len(expected))
     return len(found) >= len(expected) and all(map(_is_item, expected, found))
 
 
 def gold_items(gold: str) -> list[str]:
-    """The gold's items, as they are compared."""
+    """The gold's items in the form in which they are compared."""
     return [_plain(item) for item in gold.split(",")]
 
 
@@ -50,7 +50,7 @@ def _is_item(gold: str, item: str) -> bool:
 
 
 def _readings(text: str) -> list[str]:
-    """The whole text, its last word with signs inside such as "d&b" and "security-guard", and without."""
+    """The whole text, its last word with inner signs such as "d&b" and "security-guard", and the last word without."""
     text = text.strip()
     words = _WORD.findall(text)
     return [text, text.split()[-1].strip(string.punctuation), words[-1]] if words else [text]

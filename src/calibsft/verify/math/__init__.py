@@ -1,9 +1,9 @@
-r"""Grader `math`: the same values as the gold's, whatever the notation.
+r"""Grader `math`: the same values as the gold's, in any notation.
 
-Both sides are cleaned, split into values and matched one to one. Equal text and plain numbers are settled at
-once and exactly; the rest by computer algebra. A list offers several values, so it never passes for one.
+Both sides are cleaned, split into values and matched one to one. Equal texts and plain numbers are compared at once and
+exactly, the rest by computer algebra. A list offers several values, so it never equals one value.
 
-Does not look for the answer inside a response (that is `responses`), and never evaluates text.
+Does not look for the answer inside a response (that is `responses`), and never executes text.
 """
 
 import re
@@ -12,7 +12,7 @@ from itertools import product
 
 from calibsft.schema import Grade
 from calibsft.verify.grader import GradeItem, Grader, best
-from calibsft.verify.math.algebra import NoAlgebra, SymPy, Undecided, prepare
+from calibsft.verify.math.algebra import Algebra, SymPy, Undecided, prepare
 from calibsft.verify.math.limits import too_large
 from calibsft.verify.math.lists import bracketed, components, matched, readings
 from calibsft.verify.math.numbers import tolerances
@@ -25,30 +25,30 @@ _SET = re.compile(r"[<>]|\\le |\\ge |\\ne |\\cup|\\infty|(=)")
 
 
 def grade(item: GradeItem) -> Grade:
-    """Judge an answer against every alias."""
+    """Grade an answer against every alias."""
     return best(_compare(gold, item, SymPy()) for gold in item.golds)
 
 
 def quick(item: GradeItem) -> Grade | None:
-    """The grade, where no alias needs computer algebra to be compared."""
+    """The grade, if no alias needs computer algebra; else None."""
     grades: list[Grade] = []
     undecided = False
     for gold in item.golds:
         try:
-            grades.append(_compare(gold, item, NoAlgebra()))
+            grades.append(_compare(gold, item, Algebra()))
         except Undecided:
             undecided = True
     return Grade.CORRECT if Grade.CORRECT in grades else None if undecided else best(grades)
 
 
-def _compare(gold: str, item: GradeItem, algebra: SymPy | NoAlgebra) -> Grade:
+def _compare(gold: str, item: GradeItem, algebra: Algebra) -> Grade:
     """Whether the answer equals one gold.
 
-    `UNPARSED_GOLD` is for a gold or a tolerance that is empty, broken or over `limits`, whatever the answer.
-    A gold that is sound but beyond the grammar of computer algebra is compared as text.
+    A gold or a tolerance that is empty, broken or over `limits` is `UNPARSED_GOLD`, whatever the answer is. A sound gold
+    that computer algebra cannot read is compared as text.
     """
     errors = tolerances(item.tolerance)
-    # Sizes come first: nothing else may walk through a megabyte.
+    # Sizes come first: no other step may work on a megabyte of text.
     if errors is None or too_large(gold) or not _sound(gold := clean(gold)):
         return Grade.UNPARSED_GOLD
     all_readings = [(values, _allot(errors, values)) for values in readings(gold)]
@@ -67,32 +67,24 @@ def _compare(gold: str, item: GradeItem, algebra: SymPy | NoAlgebra) -> Grade:
         for (values, allotted), offered in product(gold_readings, answer_readings)
     ):
         return Grade.CORRECT
-    return Grade.UNPARSED_ANSWER if getattr(algebra, "unread", False) else Grade.INCORRECT
+    return Grade.UNPARSED_ANSWER if algebra.unread else Grade.INCORRECT
 
 
 class _Links:
-    """What joins the values of a gold and of an answer, and so whether lists may stand for other things.
-
-    Attributes
-    ----------
-    alternatives
-        Whether the gold writes one value in several ways.
-    ordered
-        Whether the answer's values have an order, as those of a set or of alternatives have not.
-    clash
-        Whether one side joins inequalities by "and" and the other by "or".
-    united
-        Whether several inequalities stand for their union, as they do unless "and" joins them.
-    """
+    """How the values of a gold and of an answer are joined."""
 
     def __init__(self, gold: str, answer: str) -> None:
+        # Whether the gold writes one value in several ways.
         self.alternatives = re.search(OR, gold) is not None
+        # The values of a set or of alternatives have no order.
         self.ordered = not (re.search(OR, answer) or r"\{" in answer)
         both = [
             re.search(AND, text) is not None and bool(_INEQUALITY.search(text)) for text in (gold, answer)
         ]
         united = [re.search(rf"{OR}|\\cup", text) is not None for text in (gold, answer)]
+        # Whether one side joins inequalities by "and" and the other by "or".
         self.clash = (both[0] and united[1]) or (both[1] and united[0])
+        # Several inequalities mean their union unless "and" joins them.
         self.united = not any(both)
 
 
@@ -111,10 +103,10 @@ def _same(
     golds: list[str],
     answers: list[str],
     allotted: list[list[Fraction]],
-    algebra: SymPy | NoAlgebra,
+    algebra: Algebra,
     links: _Links,
 ) -> bool:
-    """Whether the answer's values are the gold's, with the same multiplicity."""
+    """Whether the answer has the gold's values, each equally often."""
     compare = [Comparison(algebra, errors) for errors in allotted]
     if len(golds) == len(answers):
         return matched(golds, answers, lambda gold, answer: compare[gold].equal(golds[gold], answers[answer]))
@@ -126,8 +118,8 @@ def _same(
     return links.united and _united(golds, answers, algebra)
 
 
-def _united(golds: list[str], answers: list[str], algebra: SymPy | NoAlgebra) -> bool:
-    """Whether inequalities or intervals on both sides, each taken together, are the same set."""
+def _united(golds: list[str], answers: list[str], algebra: Algebra) -> bool:
+    """Whether the inequalities or intervals of both sides have the same union."""
     signs = [_SET.search(text) for text in golds + answers]
     return all(signs) and any(sign and not sign[1] for sign in signs) and algebra.same_set(golds, answers)
 

@@ -1,7 +1,7 @@
-r"""Compare two values by computer algebra: what math-verify reads, as numbers or by its rules.
+r"""Compare two values by computer algebra: math-verify reads them, and they are compared as numbers or by its rules.
 
-Text is read by the LaTeX grammar of math-verify's parser alone, never by `parse_expr` or `sympify`, which
-would execute it. Everything here may take for ever or eat all memory, so it runs in a worker process only.
+Text is read only by the LaTeX grammar of math-verify's parser, never by `parse_expr` or `sympify`, which would execute
+it. Everything here may take for ever or use all memory, so it runs only in a worker process.
 """
 
 import logging
@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
-from typing import Any, Protocol
+from typing import Any
 
 from calibsft.verify.math.defined import defined, formless
 from calibsft.verify.math.numeric import equal_equations, equal_numerically, has_infinity, value_at
@@ -17,7 +17,7 @@ from calibsft.verify.math.numeric import equal_equations, equal_numerically, has
 _SOLVABLE = 12
 _DIGITS_ONLY = re.compile(r"\d+(\.\d*)?|\.\d+", re.ASCII)
 _ENERGY = re.compile(r"(?<![A-Za-z\\])E(?=\s*_)")
-# Grammar, simplification and solver are slow the first time they meet a construct.
+# Grammar, simplification and solver are slow at the first use of a construct.
 _WARM_UP = (
     (r"-\frac{\sqrt{3}}{2}x^{2}", r"10 \times 10^{-3}+\log_2 8"),
     (r"5!\cdot\binom{n}{2}", r"\sin(\pi)"),
@@ -29,22 +29,20 @@ _WARM_UP = (
 )
 
 
-class Algebra(Protocol):
-    """What the comparison of values needs of computer algebra."""
-
-    def equal(self, gold: str, answer: str) -> bool: ...
-
-    def same_set(self, golds: Sequence[str], answers: Sequence[str]) -> bool: ...
-
-    def value(self, text: str) -> Fraction | None: ...
-
-
 class Undecided(Exception):
-    """Raised by `NoAlgebra`: the verdict needs computer algebra."""
+    """The verdict needs computer algebra."""
 
 
-class NoAlgebra:
-    """Refuses every question, so that what can be settled without computer algebra is settled here."""
+class Algebra:
+    """Stands in for computer algebra where there is none: every question raises `Undecided`.
+
+    Attributes
+    ----------
+    unread
+        Whether an answer could not be read, while its gold could.
+    """
+
+    unread = False
 
     def equal(self, gold: str, answer: str) -> bool:
         raise Undecided
@@ -56,28 +54,21 @@ class NoAlgebra:
         raise Undecided
 
 
-class SymPy:
-    """math-verify's reader and its notion of equality, from a state that no earlier comparison has touched.
-
-    Attributes
-    ----------
-    unread
-        Whether an answer met a readable gold and could not be read itself.
-    """
+class SymPy(Algebra):
+    """math-verify's reader and its rules of equality, in a state that does not depend on earlier comparisons."""
 
     def __init__(self) -> None:
-        self.unread = False
         self._read_before: dict[str, Any] = {}
-        _forget()
+        _reset_sympy()
 
     def equal(self, gold: str, answer: str) -> bool:
-        """Whether both are the same; a gold beyond the grammar equals nothing."""
+        """Whether both are the same; a gold that cannot be read equals nothing."""
         gold_object, answer_object = self._read(gold), self._read(answer)
         self.unread |= gold_object is not None and answer_object is None
         return None not in (gold_object, answer_object) and _equal(gold_object, answer_object)
 
     def same_set(self, golds: Sequence[str], answers: Sequence[str]) -> bool:
-        """Whether intervals and inequalities, taken together on each side, describe the same set."""
+        """Whether the intervals and inequalities of both sides have the same union."""
         gold_sets, answer_sets = ([_as_set(self._read(text)) for text in side] for side in (golds, answers))
         if None in gold_sets or None in answer_sets:
             return False
@@ -104,22 +95,21 @@ class SymPy:
 
 
 def prepare() -> None:
-    """Import math-verify and build its grammar, which takes about a second; let it hide no lack of memory."""
+    """Import math-verify and build its grammar, which takes about a second; stop it from hiding a lack of memory."""
     from math_verify import grader
 
     logging.getLogger("math_verify").setLevel(logging.ERROR)
-    # Its `except Exception` would call an item that ran out of memory wrong. This shadows the name for that
-    # module with every kind of exception save that one, which then ends the item as an error.
+    # Its `except Exception` would grade an item that runs out of memory as wrong. Here that name means every kind of
+    # exception except MemoryError, which then ends the item as an error.
     grader.Exception = tuple(kind for kind in Exception.__subclasses__() if kind is not MemoryError)
     for pair in _WARM_UP:
         SymPy().equal(*pair)
 
 
-def _forget() -> None:
+def _reset_sympy() -> None:
     """Give SymPy the state of a new process.
 
-    It infers what it knows of an expression in an order drawn at random and keeps what it finds, so what it says
-    of one expression may depend on those before.
+    It infers facts about an expression in a random order and keeps them, so a result could depend on earlier expressions.
     """
     from sympy.core.cache import clear_cache
     from sympy.core.random import seed
@@ -131,25 +121,25 @@ def _forget() -> None:
 def _read(text: str) -> Any:
     from math_verify.parser import NormalizationConfig, normalize_latex, should_treat_as_complex
 
-    # The grammar reads E as Euler's number, which takes no index.
+    # The grammar reads E as Euler's number, which has no index.
     text = _ENERGY.sub(r"\\mathcal{E}", text)
-    # Units and boxes are off by now; the parser would take the variables of `3t` or `2d` for units.
+    # Units and boxes are already removed. The parser would take the variables of `3t` or `2d` for units.
     config = NormalizationConfig(units=False, malformed_operators=True, nits=True, boxed="none")
     latex = normalize_latex(text, config)
     try:
         thing = _converter()(is_real=not should_treat_as_complex(latex)).parse(latex)
     except MemoryError:
         raise
-    except Exception:  # the parser's only way to say that it cannot read a text
+    except Exception:  # the parser raises many kinds where it cannot read a text
         return None
-    # Some functions are evaluated on reading, and of e^{-\infty} nothing but a number is left.
+    # The parser evaluates some functions: it reads e^{-\infty} as a plain number.
     calculated = thing is not None and r"\infty" in text and not has_infinity(thing)
     return None if calculated else thing
 
 
 @cache
 def _converter() -> Any:
-    """math-verify's reader of LaTeX, save that digits become a number without the help of `sympify`."""
+    """math-verify's reader of LaTeX, except that digits become a number without `sympify`."""
     from latex2sympy2_extended.latex2sympy2 import _Latex2Sympy  # type: ignore[import-untyped]
     from sympy import Float, Integer
 
@@ -163,12 +153,12 @@ def _converter() -> Any:
 
 
 def _equal(gold: Any, answer: Any) -> bool:
-    """Compare numerically where that is conclusive, else by math-verify; what has no value equals its own form alone."""
+    """Compare numerically if that is conclusive, else by math-verify; what has no value equals only its own form."""
     from sympy import MatrixBase
 
     if isinstance(gold, MatrixBase) and isinstance(answer, MatrixBase):
         return gold.shape == answer.shape and all(map(_equal, gold.flat(), answer.flat()))
-    # Two finite values are compared; whether there are any is asked only where there may be none.
+    # Two finite values are compared at once. Only where that is not conclusive, there may be no value.
     if (verdict := equal_numerically(gold, answer)) is not None:
         return verdict
     if not (defined(gold) and defined(answer)):
@@ -186,7 +176,7 @@ def _equal(gold: Any, answer: Any) -> bool:
 def _verified(gold: Any, answer: Any) -> bool:
     from math_verify import verify
 
-    # Its own time-outs use SIGALRM and count as wrong; the pool's are hard and counted apart.
+    # Its own time-outs use SIGALRM and count as wrong. The pool's are hard limits with a grade of their own.
     return bool(verify([gold], [answer], allow_set_relation_comp=True, timeout_seconds=None))
 
 
@@ -197,14 +187,14 @@ def _is_equation(thing: Any) -> bool:
 
 
 def _is_term(thing: Any) -> bool:
-    """Whether one can be added to something: what still equals the same answer then, equals everything."""
+    """Whether 1 can be added. A gold that still equals the answer after that would equal everything."""
     from sympy import Expr
 
     return isinstance(thing, Expr) and not thing.is_Matrix
 
 
 def _unsolvable(thing: Any) -> bool:
-    """Whether an equation or inequality has no solution, as two unequal ones may, or may take for ever to solve."""
+    """Whether an equation has no solution - two different ones may both have none - or a relation may take for ever to solve."""
     from math_verify.grader import is_relation
     from sympy import Eq, Pow, solve
 
@@ -216,7 +206,7 @@ def _unsolvable(thing: Any) -> bool:
         return isinstance(thing, Eq) and solve(thing, thing.free_symbols) == []
     except MemoryError:
         raise
-    except Exception:  # math-verify meets the same and does not count it as equal
+    except Exception:  # math-verify gets the same error and does not count it as equal
         return False
 
 

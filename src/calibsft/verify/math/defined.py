@@ -1,8 +1,8 @@
-r"""Tell values from expressions that have none: `0/0`, `2^\infty`, the empty set, `3<2`, `x<x`.
+r"""Find expressions that have no value: `0/0`, `2^\infty`, the empty set, `3<2`, `x<x`.
 
-Computer algebra goes on calculating with them and may end up anywhere: the difference of such an expression and any
-number can become zero. What is not a value here is equal to nothing but what is written in the same form. An infinite
-end of an interval, or bound of an inequality, is no expression to calculate with and is sound. Does not compare.
+Computer algebra calculates with them and may get any result: the difference between such an expression and any number
+can become zero. So an expression without a value equals only one of the same form. An infinite end of an interval, or
+bound of an inequality, is allowed, since nothing is calculated with it. Does not compare.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from calibsft.verify.math.numeric import constant, has_infinity, is_finite
 
 
 def defined(thing: Any) -> bool:
-    """Whether what computer algebra has read is a value: finite and determinate in every part."""
+    """Whether an expression is a value: finite and determinate in every part."""
     from sympy import And, Basic, Expr, Interval, MatrixBase, Set, Tuple
     from sympy.core.relational import Relational
 
@@ -31,14 +31,14 @@ def defined(thing: Any) -> bool:
 
 
 def endless(thing: Any) -> bool:
-    """Whether something is infinity itself, of either sign."""
+    """Whether an expression is infinity itself, of either sign."""
     from sympy import S
 
     return thing in (S.Infinity, S.NegativeInfinity)
 
 
 def formless(thing: Any) -> bool:
-    """Whether something stands for many forms of which reading leaves no trace, such as `0/0` and `0^{-1}`."""
+    """Whether many texts are read as this same expression, for example `0/0` and `0^{-1}`."""
     from sympy import S
     from sympy.logic.boolalg import BooleanAtom
 
@@ -46,7 +46,7 @@ def formless(thing: Any) -> bool:
 
 
 def _tells_something(relation: Any) -> bool:
-    """Whether an equation or inequality is about its variables, unlike `3<2`, `x=x` and `0x<1`."""
+    """Whether an equation or inequality depends on its variables, unlike `3<2`, `x=x` and `0x<1`."""
     left, right = relation.lhs, relation.rhs
     if not relation.free_symbols or not all(endless(side) or defined(side) for side in (left, right)):
         return False

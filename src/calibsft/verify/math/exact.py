@@ -1,7 +1,7 @@
 r"""The exact value of an expression of whole numbers, however large.
 
-Rounded to any number of digits, `2008!` and `2008! - 1` are the same; exactly they are not. Only sums,
-products, whole powers, factorials and binomials are evaluated, and nothing over a bound on the size of the result.
+Rounded to any number of digits, `2008!` and `2008! - 1` are the same; exactly they are not. Only sums, products, whole
+powers, factorials and binomials are evaluated, and only up to a bound on the size of the result.
 """
 
 import math
@@ -14,7 +14,7 @@ _DIGITS_PER_BIT = 0.302
 
 
 class _Inexact(Exception):
-    """There is no exact value, or none worth its size."""
+    """There is no exact value, or it is too large."""
 
 
 def exact(thing: Any) -> Fraction | None:
@@ -26,7 +26,7 @@ def exact(thing: Any) -> Fraction | None:
 
 
 def digits(thing: Any) -> int:
-    """How many digits the largest number has that is an exact part of an expression."""
+    """How many digits the largest exact part of an expression has."""
     value = exact(thing)
     if value is not None:
         return int(_bits(value) * _DIGITS_PER_BIT)

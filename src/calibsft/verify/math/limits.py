@@ -1,8 +1,8 @@
-r"""Refuse expressions that would blow up, by looking at their text only.
+r"""Refuse expressions that are too large to evaluate, by their text alone.
 
-The first of two lines of defence: it costs microseconds and catches what is plainly too big - long text, deep
-nesting, endless digits, power towers, giant factorials and binomials - or plainly not worth evaluating, such
-as integrals. It does not try to be complete: what it lets through is stopped by the limits of `pool`.
+This is the first of two defences. It takes microseconds and finds what is clearly too large - long text, deep nesting,
+endless digits, power towers, huge factorials and binomials - or clearly not worth evaluating, such as integrals. It need
+not be complete: the limits of `pool` stop the rest.
 """
 
 import re
@@ -17,11 +17,11 @@ MAX_BINOMIAL = 20_000
 MAX_TOWER = 3
 MAX_VALUES = 64
 MAX_ALGEBRA_LENGTH = 500
-# Each bracket may begin a product, a tuple or an interval, which the grammar takes long to find out.
+# Each bracket may begin a product, a tuple or an interval; the grammar tries them all, which takes long.
 MAX_ALGEBRA_NESTING = 6
 
 _DIGIT_RUN = re.compile(rf"\d{{{MAX_DIGIT_RUN + 1}}}")
-# The last of several powers in a row comes first: 9^9^9 is 9^(9^9).
+# The last of several powers in a row is evaluated first: 9^9^9 is 9^(9^9).
 _POWER = re.compile(r"(\d*)[\s)}]*\^\s*(?:\{\s*(\d+)\s*\}|(\d+)(?!\d))(?!\s*\^)")
 _NEXT_POWER = re.compile(r"\^\s*([{(]*)")
 _FACTORIAL = re.compile(r"(\d+)\s*!")
@@ -30,7 +30,7 @@ _REPEATED_FACTORIAL = re.compile(r"![\s)}]*![\s)}]*!")
 _BINOMIAL = re.compile(r"binom\s*\{\s*(\d+)\s*\}\s*\{\s*(?:(\d+)\s*\})?")
 _UNEVALUATED = re.compile(
     r"\\(?:i+nt|oint|lim|det|limsup|liminf|partial)(?![a-z])|!\s*!|\\frac\s*\{\s*d\s*\}\s*\{\s*d"
-    # A sum or product is worth evaluating up to a bound of two digits.
+    # A sum or product is evaluated if its upper bound has at most two digits.
     r"|\\(?:sum|prod)(?![a-z])(?!\s*_\s*(?:\{[^{}]*\}|\w)\s*\^\s*(?:\{\s*\d{1,2}\s*\}|\d(?!\d)))"
 )
 _SMALL_FACTORIALS = {0: 1, 1: 1, 2: 2, 3: 6, 4: 24, 5: 120, 6: 720, 7: 5_040, 8: 40_320}
@@ -38,7 +38,7 @@ _CAP = 10**6
 
 
 def too_large(text: str) -> bool:
-    """Whether `text` is too long, too deep, or writes a number too big to be worth evaluating."""
+    """Whether `text` is too long, too deep, or has a number that is too large to evaluate."""
     if len(text) > MAX_LENGTH or _nesting(text) > MAX_NESTING or _DIGIT_RUN.search(text):
         return True
     if "^" not in text and "!" not in text and "**" not in text and r"\binom" not in text:
@@ -55,7 +55,7 @@ def too_large(text: str) -> bool:
 
 
 def beyond_algebra(text: str) -> bool:
-    """Whether `text` is sound but only worth comparing as text: very long or deep, or left as an integral or a limit."""
+    """Whether `text` is only compared as text: it is very long or deep, or has an integral or a limit."""
     return (
         len(text) > MAX_ALGEBRA_LENGTH
         or _nesting(text, "([", ")]") > MAX_ALGEBRA_NESTING
@@ -75,19 +75,19 @@ def _nesting(text: str, opening: str = "({[", closing: str = ")}]") -> int:
 
 
 def _without_powers(text: str) -> str | None:
-    """Evaluate written powers from the innermost out, so that towers are seen; None if one is huge."""
+    """`text` with powers evaluated, the innermost first, so that towers are found; None if one is huge."""
     while power := _POWER.search(text):
         base, exponent = power[1], int(power[2] or power[3])
         if exponent * max(1, len(base)) > MAX_POWER_DIGITS:
             return None
-        # A value above the cap is too large as an exponent anyway; its digits are not worth carrying.
+        # A value above the cap is too large as an exponent anyway, so its exact digits do not matter.
         value = str(min(int(base) ** exponent, _CAP)) if base else ""
         text = text[: power.start()] + value + text[power.end() :]
     return text
 
 
 def _tower(text: str) -> int:
-    """How many powers stand in the exponent of one another at most, whatever their bases."""
+    """How many powers stand in the exponent of one another at most, with any bases."""
     tallest, opened = 0, [0]
     position = 0
     while position < len(text):
@@ -108,7 +108,7 @@ def _tower(text: str) -> int:
 
 
 def _has_huge_factorial(text: str) -> bool:
-    """Whether a factorial, or one of a factorial, is huge; small ones are replaced by their values to see."""
+    """Whether a factorial, or a factorial of a factorial, is huge; small ones are replaced by their values to find out."""
     if text.count("!") > MAX_FACTORIALS:
         return True
     while factorial := _FACTORIAL.search(text := _BRACKETED_NUMBER.sub(r"\1", text)):

@@ -1,7 +1,7 @@
 r"""Split a cleaned answer into its values, and match them with the gold's.
 
-Values are separated by commas, semicolons, "and" or "or" outside all brackets; `\pm` stands for two. A list
-is a multiset: order is free, multiplicity is not. Tuples, intervals and matrices are one value each. Does not
+Values are separated by commas, semicolons, "and" or "or" outside all brackets; `\pm` means two values. A list is a
+multiset: the order does not count, the multiplicity does. Tuples, intervals and matrices are one value each. Does not
 decide whether two values are equal.
 """
 
@@ -26,34 +26,31 @@ _MOST_FREE_SIGNS = 3
 
 
 def readings(text: str) -> list[list[str]]:
-    """The values of `text`: one list, or two where `100,200` may be a number or a pair."""
+    """The values of `text`: one list, or two if `100,200` may be a number or a pair."""
     joined = _join_thousands(text)
     split = [joined] if joined == text or _PADDED.search(text) else [joined, text]
     return [values(reading) for reading in split]
 
 
 def values(text: str) -> list[str]:
-    """The values that `text` lists, or that the set `text` holds."""
+    """The values of the list or set `text`."""
     opening, inner = bracketed(_SET_NAME.sub("", text, count=1))
     parts = split(inner if opening in (r"\{", "{") else text, _LIST)
     return [value for part in parts for value in _choose_signs(part)]
 
 
 def components(text: str) -> list[str]:
-    """What stands between the commas of `text`, in order."""
+    """The texts between the commas of `text`, in order."""
     return split(text, _COMMA)
 
 
 def chain(text: str) -> list[str]:
-    """The sides of an equation, or of several in a row; one if there is no equals sign."""
+    """The sides of an equation or a chain of equations; one side if there is no equals sign."""
     return split(text, _CHAIN)
 
 
 def bracketed(text: str) -> tuple[str, str]:
-    """The opening bracket and the content of a text that is one bracket altogether; else two empty texts.
-
-    The closing bracket belongs to the content's end: it tells `[0,1)` from `[0,1]`.
-    """
+    """The opening bracket and the content of a text that is one pair of brackets; else two empty texts."""
     depth = 0
     for bracket in re.finditer(_BRACKETS, text):
         depth += 1 if bracket[0] in _OPENING else -1
@@ -65,7 +62,7 @@ def bracketed(text: str) -> tuple[str, str]:
 
 
 def split(text: str, separator: re.Pattern[str]) -> list[str]:
-    """Split outside brackets, which are the pattern's first group, and drop empty parts."""
+    """The parts of `text` between separators outside brackets, without empty ones; brackets are the pattern's first group."""
     parts, begin, depth = [], 0, 0
     for found in separator.finditer(text):
         if found[1]:
@@ -78,7 +75,7 @@ def split(text: str, separator: re.Pattern[str]) -> list[str]:
 
 
 def matched(golds: Sequence[str], answers: Sequence[str], equal: Callable[[int, int], bool]) -> bool:
-    """Whether the two lists can be paired off; `equal` compares positions. Paths augment as in Kuhn's method."""
+    """Whether the two lists can be matched one to one, by Kuhn's augmenting paths; `equal` compares positions."""
     if len(golds) != len(answers) or len(golds) > MAX_VALUES:
         return sorted(map(squeeze, golds)) == sorted(map(squeeze, answers))
     owner: dict[int, int] = {}
@@ -96,7 +93,7 @@ def matched(golds: Sequence[str], answers: Sequence[str], equal: Callable[[int, 
 
 
 def _join_thousands(text: str) -> str:
-    """Drop the commas inside numbers, save in brackets: in (12,102) they separate."""
+    """Drop the commas inside numbers, except in brackets: in (12,102) they separate."""
     inside = {position for m in _THOUSANDS.finditer(text) for position in range(*m.span())}
     depth, kept = 0, []
     for position, character in enumerate(text):
@@ -107,7 +104,7 @@ def _join_thousands(text: str) -> str:
 
 
 def _choose_signs(text: str) -> Iterator[str]:
-    """The values that `text` stands for. Signs are chosen freely, together if one of them is reversed."""
+    """The values of a text with `\\pm`. Signs vary independently, but together if there is a `\\mp` or there are many."""
     signs = [m[0] for m in _SIGNS.finditer(text)]
     together = r"\mp" in signs or len(signs) > _MOST_FREE_SIGNS
     choices = [("+",) * len(signs), ("-",) * len(signs)] if together else product("+-", repeat=len(signs))

@@ -1,7 +1,7 @@
 r"""Read plain numbers and tolerances exactly.
 
-A strict grammar of ASCII digits: no text is converted that has not been matched first. Does not evaluate
-expressions: what is not a number here is for `algebra`.
+The grammar is strict and takes ASCII digits only; no text is converted before it matches. Does not evaluate expressions:
+that is `algebra`.
 """
 
 import re
@@ -49,7 +49,7 @@ def number(text: str) -> Fraction | None:
 
 
 def last_place(text: str) -> Fraction | None:
-    """What a decimal's last digit counts; None for a number without a decimal point, which is exact."""
+    """The place value of a decimal's last digit; None for a number without a decimal point, which is exact."""
     found = _NUMBER.fullmatch(_SPACES.sub("", text))
     if found is None or "." not in (found[2] or ""):
         return None

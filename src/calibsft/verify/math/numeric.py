@@ -1,7 +1,7 @@
 r"""Compare expressions of SymPy by their values at some points.
 
-Faster than to simplify a difference, and it ends: nothing is expanded or solved. Numbers without decimals are
-compared exactly, and large values with more digits than they have before the point. Does not read text.
+This is faster than simplifying a difference, and it always ends: nothing is expanded or solved. Numbers without decimals
+are compared exactly, and large values with more digits than they have before the point. Does not read text.
 """
 
 from typing import Any
@@ -12,12 +12,12 @@ from calibsft.verify.math.exact import exact
 
 _POINTS = 3
 _DIGITS = 60
-# A decimal may be rounded to six digits, as in 0.333333; by less than the second, rounding errors may differ.
+# A decimal may be rounded to six digits, as in 0.333333. Differences below the other two are rounding errors.
 _CLOSE, _TINY, _SAME = 2e-6, 1e-40, 1e-40
-# Values with more digits before the point are compared with more digits, lest they hide a difference;
-# with too many, only by their form.
+# Values with more digits before the point are compared with more digits, so that no difference is hidden;
+# values with too many are compared by their form alone.
 _LARGE, _MOST_DIGITS = 15, 20_000
-# Larger leaves become floats, lest their factorial be computed to the last digit.
+# Larger leaves become floats, so that their factorial is not computed to the last digit.
 _EXACT = 5_000
 
 
@@ -26,10 +26,9 @@ class _NotFiniteError(Exception):
 
 
 def equal_numerically(gold: Any, answer: Any) -> bool | None:
-    """Compare expressions by their values; None if those are not conclusive.
+    """Compare expressions by their values at some points; None if that is not conclusive.
 
-    Expressions that differ at a point are not equal, and those that agree in all digits at several points
-    are. Finding out takes a moment, where simplifying a difference, with all powers expanded, may never end.
+    Expressions that differ at a point are not equal; expressions that agree in all digits at several points are.
     """
     values = exact(gold), exact(answer)
     if None not in values:
@@ -53,21 +52,21 @@ def equal_numerically(gold: Any, answer: Any) -> bool | None:
 
 
 def _has_steps(thing: Any) -> bool:
-    """Whether an expression with variables is rounded to a whole number, so that points near each other tell little."""
+    """Whether an expression with variables has steps, so that values at a few points prove little."""
     from sympy import Mod, Piecewise, ceiling, floor, sign
 
     return bool(thing.free_symbols) and bool(thing.has(floor, ceiling, Mod, sign, Piecewise))
 
 
 def _rounded(gold: Any, answer: Any) -> bool:
-    """Whether either has decimals, which may be cut off; expressions without are equal or they are not."""
+    """Whether either expression has decimals, which may be rounded."""
     from sympy import Float
 
     return bool(gold.has(Float) or answer.has(Float))
 
 
 def _equal_in_all_digits(gold: Any, answer: Any, large: int) -> bool:
-    """Compare expressions with large values or parts again, with as many digits to spare as others have."""
+    """Compare expressions with large values or parts again, with more digits."""
     if large > _MOST_DIGITS:
         return bool(gold == answer)
     digits = _DIGITS + large
@@ -82,7 +81,7 @@ def _symbols(thing: Any) -> set[str]:
 
 
 def is_finite(thing: Any) -> bool:
-    """Whether no part of an expression is infinite or undefined, wherever its variables are."""
+    """Whether no part of an expression is infinite or undefined at any of the points."""
     if has_infinity(thing):
         return False
     try:
@@ -92,16 +91,16 @@ def is_finite(thing: Any) -> bool:
         return False
     except MemoryError:
         raise
-    except Exception:  # what SymPy cannot evaluate has no value that could be infinite
+    except Exception:  # SymPy cannot evaluate it, so no infinite value is known
         return True
     return True
 
 
 def value_at(point: int, thing: Any, complex_numbers: bool = False, digits: int = _DIGITS) -> Any:
-    """The value of an expression where each variable has some positive value of its own; None without one.
+    """The value of an expression where each variable has a positive value of its own; None if it has none.
 
-    It must be real, lest a branch of a root or a logarithm decide. Only where `i` is the imaginary unit,
-    because there are no other letters, may it be complex.
+    The value must be real, because a complex one may depend on the branch of a root or a logarithm. It may be complex only
+    where `i` is the only letter, and so the imaginary unit.
     """
     from sympy import Expr
 
@@ -111,16 +110,16 @@ def value_at(point: int, thing: Any, complex_numbers: bool = False, digits: int 
         value = _evaluate(point, thing, complex_numbers, digits)
     except MemoryError:
         raise
-    except Exception:  # not every expression has a value, and SymPy has many ways to say so
+    except Exception:  # SymPy raises many kinds where an expression has no value
         return None
     parts = value.as_real_imag() if complex_numbers else (value,)
     return value if all(part.is_Float or part.is_Rational for part in parts) else None
 
 
 def _evaluate(point: int, thing: Any, complex_numbers: bool = False, digits: int = _DIGITS) -> Any:
-    """Evaluate from the leaves up: once per node, where SymPy's own way may revisit a branch many times.
+    """Evaluate from the leaves up, each node once; SymPy's own evaluation may visit a branch many times.
 
-    A part that is infinite or undefined raises `_NotFiniteError`, even if the rest would hide it, as in `1/(1/0)`.
+    An infinite or undefined part raises `_NotFiniteError`, even if it does not show in the value, as in `1/(1/0)`.
     """
     value = _node(point, thing, complex_numbers, digits)
     if not value.is_Float and has_infinity(value):
@@ -129,7 +128,7 @@ def _evaluate(point: int, thing: Any, complex_numbers: bool = False, digits: int
 
 
 def has_infinity(thing: Any) -> bool:
-    """Whether infinity, of whatever kind, or an undefined value is a part of an expression."""
+    """Whether an expression has an infinite or undefined part."""
     from sympy import AccumBounds, S
 
     return bool(thing.has(S.Infinity, S.NegativeInfinity, S.ComplexInfinity, S.NaN, AccumBounds))
@@ -150,7 +149,7 @@ def _node(point: int, thing: Any, complex_numbers: bool, digits: int) -> Any:
 
 
 def equal_equations(gold: Any, answer: Any) -> bool | None:
-    """Settle equations that differ by a factor or in their variables."""
+    """Whether two equations differ only by a factor; None if that is not conclusive."""
     if gold.free_symbols != answer.free_symbols:
         return False
     sides, digits = _values((gold.lhs - gold.rhs, answer.lhs - answer.rhs))
@@ -165,20 +164,20 @@ def equal_equations(gold: Any, answer: Any) -> bool | None:
 
 
 def constant(thing: Any) -> bool:
-    """Whether an expression has the same value wherever its variables are; not known of one without values."""
+    """Whether an expression has the same value at all points; False if it has no value at one."""
     values = [value for (value,) in _values((thing,))[0]]
     return None not in values and len(set(values)) == 1
 
 
 def _values(things: tuple[Any, ...]) -> tuple[list[list[Any]], int]:
-    """The values at each point, and with how many digits they were found."""
-    # Beside a large constant, what the variables do shows only in the digits after as many again.
+    """The values at each point, and the number of their digits."""
+    # Beside a large constant, the effect of the variables shows only in later digits.
     digits = _DIGITS + 2 * max(map(_magnitude, things))
     return [[value_at(point, thing, digits=digits) for thing in things] for point in range(_POINTS)], digits
 
 
 def _magnitude(thing: Any) -> int:
-    """How many digits the value of an expression has before the point, as far as that is bearable."""
+    """How many digits the value of an expression has before the point, at most `_MOST_DIGITS`."""
     value = value_at(0, thing)
     return 0 if value is None else min(_before_point(value), _MOST_DIGITS)
 
@@ -186,13 +185,13 @@ def _magnitude(thing: Any) -> int:
 def _before_point(value: Any) -> int:
     from sympy import Float
 
-    # The exponent of two of a Float tells without computing a logarithm.
+    # The binary exponent of a Float gives that without a logarithm.
     _, mantissa, exponent, bits = Float(abs(value), _DIGITS)._mpf_
     return max(0, int((exponent + bits) * 0.302)) if mantissa else 0
 
 
 def _same(digits: int) -> Any:
-    """The relative difference that `digits` digits do not tell from none."""
+    """The largest relative difference that is a rounding error with `digits` digits."""
     from sympy import Float
 
     return Float(10, digits) ** (20 - digits)

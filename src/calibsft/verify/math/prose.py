@@ -1,7 +1,7 @@
-r"""Take off the prose around an answer: lead-ins, sentences, boxes and delimiters of formulas.
+r"""Remove the prose around an answer: lead-ins, sentences, boxes and delimiters of formulas.
 
-Only a few forms of prose are known to leave the answer as it is. Where words deny, bound or change it, or
-offer another one, they stay, and the answer is wrong because it is not a value. Does not rewrite formulas.
+Only a few forms of prose are known not to change the answer. Words that deny, bound or change it, or offer another one,
+stay; the answer is then wrong because it is not a value. Does not rewrite formulas.
 """
 
 import re
@@ -45,7 +45,7 @@ _CLOSING = re.compile(r"^(?:[$)\] ]|\\[)\]])*")
 _ENVIRONMENT_END = re.compile(r"\\end\s*\{[a-z]*\*?\}$")
 _ENDING = "$]\\ ."
 _DELIMITERS = "$()[]\\ "
-# What ends the formula before a box: a word, an arrow, an equals sign, a colon or the end of a sentence.
+# The end of the formula before a box: a word, an arrow, an equals sign, a colon or the end of a sentence.
 _BREAK = re.compile(
     rf"{_PROSE.pattern}|(?<![A-Za-z\\])a |'s |\\(?:begin|end)\s*\{{[a-z]*\*?\}}|\\(?:therefore|implies|equiv|approx|simeq|in|to|[a-zA-Z]*arrow)(?![a-zA-Z])|[=:]|[.!?] "
 )
@@ -74,7 +74,7 @@ def without_confidence(text: str) -> str:
 
 
 def unwrap(text: str) -> str:
-    """Take off one layer: a full stop, markup, a lead-in, boxes, or delimiters with the prose around them."""
+    """Remove one layer: a full stop, markup, a lead-in, boxes, or delimiters with the prose around them."""
     text = _MARKUP.sub(r"\1\2", text).strip()
     if text.endswith(".") and not text.endswith(".."):
         return text[:-1]
@@ -88,11 +88,11 @@ def unwrap(text: str) -> str:
         return _NEGATIVE.sub("-", text, count=1)
     if stated := _IS_THE_ANSWER.search(text):
         return text[: stated.start()]
-    return _unsay(text)
+    return _from_sentence(text)
 
 
 def closing_brace(text: str, start: int) -> int:
-    """Where the brace that was opened before `start` closes; the end of `text` if it does not."""
+    """Where the brace that opened before `start` closes; the end of `text` if it does not close."""
     depth = 1
     for position in range(start, len(text)):
         depth += (text[position] == "{") - (text[position] == "}")
@@ -101,7 +101,7 @@ def closing_brace(text: str, start: int) -> int:
     return len(text)
 
 
-def _unsay(text: str) -> str:
+def _from_sentence(text: str) -> str:
     """Take the answer out of a sentence, a box or delimiters."""
     if subject := _subject(text):
         return text[len(subject) :]
@@ -111,7 +111,7 @@ def _unsay(text: str) -> str:
 
 
 def _only_number(text: str) -> str:
-    """The number in a sentence such as "The polygon has 15 sides", if it is the only one and plainly meant."""
+    """The number in a sentence such as "The polygon has 15 sides", if it is the only one and no word changes it."""
     if _NO_SENTENCE.search(text) or not _WORDS.match(text) or CHANGED.search(text):
         return ""
     numbers = _PLAIN_NUMBER.findall(text)
@@ -120,7 +120,7 @@ def _only_number(text: str) -> str:
 
 
 def _subject(text: str) -> str:
-    """The beginning of a sentence such as "The answer is 5", if it says one thing and leaves no doubt."""
+    """The beginning of a sentence such as "The answer is 5", if it has one verb and expresses no doubt."""
     verbs = list(_IS.finditer(text)) if _SENTENCE.match(text) else []
     subject = text[: verbs[0].end()] if len(verbs) == 1 else ""
     turned = _FORMULA.search(subject) and not _FORMULA.search(text, len(subject))  # "5 is the answer"
@@ -128,7 +128,7 @@ def _subject(text: str) -> str:
 
 
 def _unbox(text: str) -> str:
-    """The contents of the boxes; what is said around them counts only if it makes them something else."""
+    """The contents of the boxes; the text around them counts only if it changes them."""
     contents, around, end = [], [], 0
     while box := _BOX.search(text, end):
         around.append(text[end : box.start()])
@@ -137,7 +137,7 @@ def _unbox(text: str) -> str:
         end += 1
     after = _ENVIRONMENT_END.sub("", _CLOSING.sub("", text[end:], count=1).rstrip(_ENDING)).rstrip(_ENDING)
     whole = " ".join([*map(" ".join, zip(around, contents, strict=True)), after]).replace(" _", "_")
-    if len(set(contents)) == 1:  # said again, not said twice
+    if len(set(contents)) == 1:  # repeated, not two values
         contents, around = contents[:1], around[-1:]
     if any(DENIED.search(gap) or (_PROSE.search(gap) and not _LINK.search(gap)) for gap in around[1:]):
         return whole
@@ -150,7 +150,7 @@ def _unbox(text: str) -> str:
 
 
 def _changed_before(before: str, contents: list[str]) -> bool:
-    """Whether a box is denied by the words before it, or belongs to the formula or the list that they end in."""
+    """Whether the words before a box deny it, or the box belongs to a formula or list that begins before it."""
     sentence = _SENTENCE_END.split(before)[-1]
     if (len(contents) == 1 and re.search(OR, sentence)) or DENIED.search(_CLAUSE.split(sentence)[-1]):
         return True
@@ -174,15 +174,12 @@ def _changed_after(after: str, contents: list[str]) -> bool:
 
 
 def _undelimit(text: str) -> str:
-    """Drop the delimiters of formulas and, where it is harmless, the prose around them."""
+    """Drop the delimiters of formulas and, if that changes nothing, the prose around them."""
     outside = _GROUP.sub(" ", text)
-    if introduced := _INTRODUCED.fullmatch(text):
-        return (
-            text[introduced.start(1) :]
-            if not DOUBT.search(outside)
-            else _GROUP.sub(r" \1\2\3\4 ", text).strip()
-        )
-    if not _PROSE.search(outside) or CHANGED.search(outside) or re.search(r"\d", outside):
+    introduced = _INTRODUCED.fullmatch(text)
+    if introduced and not DOUBT.search(outside):
+        return text[introduced.start(1) :]
+    if introduced or not _PROSE.search(outside) or CHANGED.search(outside) or re.search(r"\d", outside):
         return _GROUP.sub(r" \1\2\3\4 ", text).strip()
     groups = list(_GROUP.finditer(text))
     if not groups:

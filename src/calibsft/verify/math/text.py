@@ -1,8 +1,8 @@
 r"""Bring an answer's text into one notation: a single line of bare LaTeX.
 
-Takes off what is not mathematics - invisible characters, prose (by `prose`), layout commands - and rewrites Unicode signs, e-notation and plain-text functions as LaTeX, all without understanding any of it.
-Does not split lists (`lists`) or read values (`numbers`, `algebra`). Every step is linear in
-the text or bounded by what `limits` lets through.
+Removes what is not mathematics - invisible characters, prose (by `prose`), layout commands - and rewrites Unicode signs,
+e-notation and plain-text functions as LaTeX. Does not split lists (`lists`) or read values (`numbers`, `algebra`). Every
+step takes time linear in the text, or works on texts within `limits`.
 """
 
 import re
@@ -99,8 +99,8 @@ _ONE_CHARACTER = re.compile(r"([_^])\{([0-9A-Za-z])\}")
 
 @lru_cache(maxsize=4096)
 def clean(text: str) -> str:
-    """One line of bare LaTeX: the answer alone, without wrapping, in one notation; may be empty."""
-    text = without_confidence(_one_line(text))
+    """The answer as one line of bare LaTeX in one notation; may be empty."""
+    text = without_confidence(" ".join(visible(text).split()))
     if r"\begin" not in text:
         text = _ESCAPED_TWICE.sub(r"\\", text)
     text = _prices(_from_unicode(text))
@@ -113,12 +113,8 @@ def clean(text: str) -> str:
 
 
 def squeeze(text: str) -> str:
-    """Clean text in the form in which it is compared as text: without idle spaces and braces."""
+    """Clean text in the form in which texts are compared: without needless spaces and braces."""
     return _ONE_CHARACTER.sub(r"\1\2", _IDLE_SPACE.sub("", text))
-
-
-def _one_line(text: str) -> str:
-    return " ".join(visible(text).split())
 
 
 def _from_unicode(text: str) -> str:
@@ -131,7 +127,7 @@ def _from_unicode(text: str) -> str:
 
 
 def _prices(text: str) -> str:
-    """Write a price with its unit behind, `5 dollars`, where `$` is a currency sign and not a delimiter."""
+    """Write a price as `5 dollars` if `$` is a currency sign and not a delimiter."""
     text = text.replace(r"\$", "¤")
     if text.count("$") == 1:
         text = text.replace("$", "¤")
@@ -164,7 +160,7 @@ def _latex(text: str) -> str:
 
 
 def _brace_arguments(text: str) -> str:
-    """Write `x^(n+1)` and `sqrt(n+1)` with braces, in which alone LaTeX reads the whole argument."""
+    """Write `x^(n+1)` and `sqrt(n+1)` with braces; without them LaTeX would not read the whole argument."""
     starts = {found.end() - 1 for found in _ARGUMENT.finditer(text)}
     characters, opened = list(text), []
     for position, character in enumerate(text):

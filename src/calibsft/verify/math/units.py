@@ -1,7 +1,7 @@
-r"""Take percent signs and units off the end of a value, and tell well-known units apart.
+r"""Remove percent signs and units from the end of a value, and compare well-known units.
 
-Does not convert: `1 m` and `100 cm` are different answers, as are `5 m` and `5 cm`, while a value without a
-unit agrees with any. What follows a number is a unit if it is set as text, a usual abbreviation, or words.
+The text after a number is a unit if it is set as text, a usual abbreviation, or words. A value without a unit agrees
+with any unit. Does not convert: `1 m` and `100 cm` are different answers, and so are `5 m` and `5 cm`.
 """
 
 import re
@@ -17,7 +17,7 @@ _SHORT = (
     r"(?:sq\.? |cu\.? )?(?:[cmkd]m|in|ft|yd|mi|[mk]?g|lbs?|oz|min|hrs?|ms|ml|mL|kmh|kph|mph|rad|[kMG]?Hz|[kMG]?Pa|k?J"
     r"|k?W|mol)"
 )
-# These might be products of variables but for the space before them.
+# Without a space before them these could be products of variables.
 _SPACED = r"(?:[kMG]?eV|ergs?|AU|[kM]?pc|[kM]N|[mkM][VA]|[mM]W|nm|\\mu\s*[mgsVAF]|[ÅÅ]|k?cal|atm|psi|USD|EUR|GBP|yen)"
 _LETTER = r"[msghLNJWVKA]"
 _TEXT = r"\\text\{(?:[^{}\d^]|\^-?\d)*\}"
@@ -30,12 +30,12 @@ _UNIT = re.compile(
     rf"| (?P<words>(?:sq\. |cu\. )?[A-Za-z]+(?: [A-Za-z]+)*){_POWER})$",
     re.ASCII,
 )
-# One letter may as well be a variable, and three letters may be a product: only for answers to numbers.
+# One letter may be a variable, and three letters may be a product; so these count only where the gold is a number.
 _LETTER_UNIT = re.compile(
     rf"(?<=[\d}}])(?: {_LETTER}{_POWER}{_MORE}|\s*m{_POWER}| [b-df-hj-np-tv-z][aeiou][b-df-hj-np-tv-z])$",
     re.ASCII,
 )
-# Besides the words that change a value, these may begin another statement about it.
+# Like the words that change a value, these may begin another statement about it.
 _NO_UNIT = re.compile(r"(?i:(?<![a-z])(?:and|to|times|by|is|are|was|were|when|where|pi|score|then)(?![a-z]))")
 _SHORTEST_WORD = 4
 _NAMES = {
@@ -66,7 +66,7 @@ def split_percent(text: str) -> tuple[str, bool]:
 
 
 def split_unit(text: str) -> tuple[str, str]:
-    """The text before a final unit, and the unit as it is written; empty if there is none."""
+    """The text before a final unit, and the unit as written; an empty unit if there is none."""
     found = _UNIT.search(text)
     if found is None or not text[: found.start()].strip():
         return text, ""
@@ -78,7 +78,7 @@ def split_unit(text: str) -> tuple[str, str]:
 
 
 def split_letter_unit(text: str) -> tuple[str, str]:
-    """The same for units that may as well be variables: only where the other side leaves no doubt."""
+    """The same for units that may also be variables; for use only if the other side shows that they are units."""
     found = _LETTER_UNIT.search(text)
     if found is None or CHANGED.search(found[0]) or _NO_UNIT.search(found[0]):
         return text, ""
@@ -86,23 +86,23 @@ def split_letter_unit(text: str) -> tuple[str, str]:
 
 
 def different_units(first: str, second: str) -> bool:
-    """Whether both are well-known units, and not the same."""
+    """Whether both are well-known units and differ."""
     dimensions = _dimensions(first), _dimensions(second)
     return None not in dimensions and dimensions[0] != dimensions[1]
 
 
 def same_unit(first: str, second: str) -> bool:
-    """Whether both are well-known units, and the same."""
+    """Whether both are the same well-known unit."""
     return known_unit(first) and _dimensions(first) == _dimensions(second)
 
 
 def known_unit(unit: str) -> bool:
-    """Whether `unit` is, or is made of, well-known units."""
+    """Whether `unit` consists of well-known units."""
     return _dimensions(unit) is not None
 
 
 def _dimensions(unit: str) -> Counter[str] | None:
-    """The powers of the well-known units in `unit`; None if there is any other word, or none at all."""
+    """The powers of the well-known units in `unit`; None if there are other words, or no units."""
     unit = _TEMPERATURE.sub(lambda m: f" deg{(m[1] or m[2]).upper()} ", unit).replace(r"^\circ", " deg ")
     powers: Counter[str] = Counter()
     sign, raised, last = 1, 1, ("", 0)
@@ -125,7 +125,7 @@ def _dimensions(unit: str) -> Counter[str] | None:
 
 
 def _named(word: str) -> tuple[str, ...]:
-    """The unit that a word stands for, or the two of a quotient; empty if it is not a well-known one."""
+    """The unit that a word means, or the two units of a quotient; empty if it is not well known."""
     if word.lower() in _QUOTIENTS:
         return _QUOTIENTS[word.lower()]
     for spelling in (word, word.lower(), word.lower().removesuffix("s")):

@@ -1,7 +1,7 @@
-r"""Decide whether two single values are equal: words, numbers, tuples, equations, else computer algebra.
+r"""Decide whether two single values are equal: words, numbers, tuples and equations here, others by computer algebra.
 
-What these rules settle needs no computer algebra and is exact. Does not split lists: every text here is one
-value, though a tuple, a set or an equation may hold several parts.
+What these rules decide is exact. Does not split lists: every text here is one value, though a tuple, a set or an equation
+may have several parts.
 """
 
 import re
@@ -41,16 +41,16 @@ _LETTER = re.compile(r"(?<!\\)(?<![A-Za-z])[A-Za-z]|\\(?:alpha|beta|theta|omega|
 _NOT_SCALAR = re.compile(
     r"[,;<>=]|\\(?:le|ge|ne|in|cup|cap|pm|mp|infty|begin|text|emptyset|mathbb|ldots|dots|\{)(?![a-z])"
 )
-# A word, which computer algebra would take for a product of letters.
+# A word; computer algebra would read it as a product of letters.
 _ENGLISH = re.compile(r"(?<![A-Za-z\\{])[A-Za-z]{4,}")
-# Computer algebra would add or multiply them.
+# Two numbers side by side; computer algebra would add or multiply them.
 _TWO_NUMBERS = re.compile(r"(?<![_^{\d])\d+\s+\d")
 _NEARLY = 10**6
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """How values are compared: by which algebra, and with which absolute errors (none, one, or one each)."""
+    """Compares values by an algebra, with absolute tolerances: none, one for all, or one for each component."""
 
     algebra: Algebra
     errors: Sequence[Fraction] = ()
@@ -68,7 +68,7 @@ class Comparison:
         return bool(gold_sides and answer_sides) and self._equal_equations(gold_sides, answer_sides)
 
     def _equal_equations(self, gold: list[str], answer: list[str]) -> bool:
-        """Follow the gold's form: `x=1` accepts `1`, `2x+z=1` does not. Every side of `2+3=5` must be right."""
+        """The gold's form decides: `x=1` accepts `1`, `2x+z=1` does not. Every side of `2+3=5` must be right."""
         if len(answer) > 1 and _contradicts_itself(answer):
             return False
         if len(gold) == 1:
@@ -101,7 +101,7 @@ class Comparison:
         return self._equal_bare(gold, rf"\frac{{{answer}}}{{100}}")
 
     def _equal_bare(self, gold: str, answer: str) -> bool:
-        """Compare what is left without equals signs, percent signs and units."""
+        """Compare values without equals signs, percent signs and units."""
         if (based := in_base(gold)) is not None:
             return in_base(answer) == based or squeeze(answer) == based[0]
         gold_number, answer_number = number(gold), number(answer)
@@ -121,7 +121,7 @@ class Comparison:
         return self.algebra.equal(gold, answer)
 
     def _near(self, gold: Fraction, answer: Fraction, gold_text: str, answer_text: str) -> bool:
-        """Within the tolerance; without one, equal, or cut off as in 0.333333 at the seventh digit or later."""
+        """Whether two numbers agree within the tolerance; without one, whether they are equal or one is rounded to at least six digits."""
         if self.errors:
             return abs(gold - answer) <= self.errors[0]
         places = [place for place in map(last_place, (gold_text, answer_text)) if place is not None]
@@ -137,7 +137,7 @@ class Comparison:
         )
 
     def _for_part(self, position: int, count: int) -> "Comparison":
-        """How to compare one of `count` components: with its own tolerance if there are as many."""
+        """The comparison of one of `count` components, with its own tolerance if there is one for each."""
         return Comparison(self.algebra, [self.errors[position]]) if len(self.errors) == count else self
 
 
@@ -146,20 +146,20 @@ def _is_scalar(text: str) -> bool:
 
 
 def _is_compound(text: str) -> bool:
-    """Whether `text` is a tuple, an interval, a set or a matrix, none of which equals a single number."""
+    """Whether `text` is a tuple, an interval, a set or a matrix; none of them equals a single number."""
     opening, inner = bracketed(text)
     return (bool(opening) and len(components(inner)) > 1) or text.startswith(r"\begin{") or r"\cup" in text
 
 
 def in_order(gold: str, answers: Sequence[str], compare: Comparison) -> bool:
-    """Whether `answers` are the components of the tuple `gold`, only without its brackets."""
+    """Whether `answers` are the components of the tuple `gold`, without its brackets."""
     sides = chain(gold)
     opening, inner = bracketed(sides[-1]) if sides else ("", "")
     return opening == "(" and compare._equal_parts(True, components(inner), list(answers))
 
 
 def _parts(gold: str, answer: str) -> tuple[bool, list[str], list[str]] | None:
-    """Whether order counts, and the parts of two tuples, intervals or sets; None if they are not both such."""
+    """Whether the order counts, and the parts of two tuples, intervals or sets; None if they are not both of one kind."""
     (opening, gold_inner), (answer_opening, answer_inner) = bracketed(gold), bracketed(answer)
     if not opening or not answer_opening or "," not in gold.replace(";", ","):
         return None
@@ -171,7 +171,7 @@ def _parts(gold: str, answer: str) -> tuple[bool, list[str], list[str]] | None:
 
 
 def _same_word(gold: str, answer: str) -> bool | None:
-    """Compare choices such as `(A)`, and words whatever their case; None if the gold is neither."""
+    """Compare choices such as `(A)`, and words without regard to case; None if the gold is neither."""
     choice, answer_choice = _CHOICE.fullmatch(gold), _CHOICE.fullmatch(answer)
     if choice and answer_choice:
         return choice[1] == answer_choice[1]
@@ -188,7 +188,7 @@ def _same_word(gold: str, answer: str) -> bool | None:
 
 
 def _is_product(letters: str) -> bool:
-    """Whether letters are variables side by side rather than a word: without vowels, or the first of the alphabet."""
+    """Whether letters are a product of variables and not a word: they have no vowels, or are among a, b, c and d."""
     named = letters.isupper() and len(letters) > 2  # corners of a figure, or an order of options
     return (
         len(letters) <= _LONGEST_PRODUCT
@@ -198,7 +198,7 @@ def _is_product(letters: str) -> bool:
 
 
 def _exact_side(text: str) -> str:
-    """What stands before an approximation sign, or after it if that is the name of the value."""
+    """The side before an approximation sign; if that side is a name, an equation of both sides."""
     before, *after = _APPROXIMATELY.split(text, maxsplit=1)
     return text if not after else f"{before} = {after[0]}" if _is_name(before) else before
 
@@ -209,27 +209,27 @@ def _without_member(text: str) -> str:
 
 
 def _is_name(text: str) -> bool:
-    """Whether `text` names a value - `x`, `a_n`, `f(2)`, `(p,q)`, `|AB|` - rather than computes one."""
+    """Whether `text` is a name of a value - `x`, `a_n`, `f(2)`, `(p,q)`, `|AB|` - and computes nothing."""
     bare = _APPLIED.sub("f", _SCRIPT.sub("", text))
     return bool(bare.strip()) and not _NOT_IN_A_NAME.search(bare)
 
 
 def _claims(gold: str, answer: list[str]) -> list[str]:
-    """The sides of an answer that say what the gold's value is: no leading name, nor any in other letters."""
+    """The sides of an answer that must equal the gold: no leading name, and no inner side with other letters."""
     letters = set(_LETTER.findall(gold))
     named = len(answer) > 1 and _is_name(answer[0])
     return [side for side in answer[named:-1] if set(_LETTER.findall(side)) <= letters] + answer[-1:]
 
 
 def _same_name(gold: list[str], answer: list[str]) -> bool:
-    """Whether two equations are about the same thing; `f(x)=1` and `f(n)=1` are, for a constant."""
+    """Whether two equations have the same name; `f(x)=1` and `f(n)=1` do, because the value is constant."""
     names = squeeze(gold[0]), squeeze(answer[0])
     constant = not _LETTER.search(gold[-1] + answer[-1])
     return names[0] == names[1] or (constant and len({_OF_ONE.sub(r"\1", name) for name in names}) == 1)
 
 
 def _contradicts_itself(sides: list[str]) -> bool:
-    """Whether an answer such as `5=6` or `x=5=6` only offers different numbers."""
+    """Whether the sides of an answer are different numbers, as in `5=6` or `x=5=6`."""
     numbers = [number(split_unit(side)[0]) for side in sides]
     if numbers[0] is None and _is_name(sides[0]):
         numbers = numbers[1:]

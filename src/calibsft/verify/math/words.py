@@ -1,8 +1,7 @@
-r"""English words beside a value: which join, deny, bound or change it, and which are numbers themselves.
+r"""English words beside a value: those that join, deny, bound or change it, and those that are numbers.
 
-One list for every place that skips words: whoever says "5 halves", "at least 5" or "it isn't 5" has not said
-5. It need not know every word, only those after which the number is no longer the answer. Does not parse
-sentences.
+Every place that skips words uses this list: "5 halves", "at least 5" and "it isn't 5" do not mean 5. The list needs only
+the words that change the number. Does not parse sentences.
 """
 
 import re
@@ -38,7 +37,7 @@ _CHANGING = (
     r"|(?:square|cube|roots?|reciprocal|inverse|opposite|multiples?|factors?|divisors?|sum|difference|product|quotient|remainder"
     r"|power|logarithm) of|divided|multipl(?:y|ied)|mod|modulo|if|increased|decreased|versus|vs|through|until|else"
 )
-# A contraction such as isn't denies as well.
+# A contraction such as "isn't" denies too.
 _DENIED = rf"(?i:(?<![a-z\\])(?:{_DENYING})(?![a-z])|n't(?![a-z]))"
 DENIED = re.compile(_DENIED)
 DOUBT = re.compile(rf"{OR}|{_DENIED}")
@@ -67,7 +66,7 @@ def numeral(text: str) -> Fraction | None:
 
 
 def _is_one_number(parts: list[int]) -> bool:
-    """Whether the words make one number: a single one, or tens and units as in twenty-one."""
+    """Whether the words are one number: a single word, or tens and units as in twenty-one."""
     return len(parts) == 1 or (
         len(parts) == 2 and parts[0] in range(20, 100, 10) and parts[1] in range(1, 10)
     )
