@@ -1,6 +1,6 @@
 """Rows of a local data file: JSON, JSONL, TSV, CSV or Parquet, plain or gzipped; nested fields stay nested.
 
-Does not search for files (`sources`) and does not check fields (`row`). Unlike `calibsft.tables`, it takes
+Does not search for files (`sources`) and does not check fields (`row`). Unlike `calibsft.files`, it takes
 rows of any shape: one benchmark's rows may differ in their fields.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from calibsft.errors import InputError
-from calibsft.packed import opened
+from calibsft.files.packed import opened
 
 Fields = dict[str, Any]
 # What a table without a header holds, column by column.

@@ -80,7 +80,7 @@ def _record(check: "GoldCheck") -> dict[str, Any]:
 
 def check_lines(checks: "dict[str, GoldCheck]") -> list[str]:
     """One line per benchmark, then the golds that fail."""
-    from calibsft.tables import shown
+    from calibsft.files.cells import shown
 
     rows = [
         {

@@ -14,26 +14,34 @@ import polars as pl
 from calibsft.artifacts import MANIFEST, file_hash, read_manifest, recorded_settings, shards
 from calibsft.decisions.by_question import ByQuestion
 from calibsft.errors import InputError
-from calibsft.metrics.batches import batches
-from calibsft.metrics.confidences import NEVER_CONFIDENT, confidence_column, require_policy, warn_unread
-from calibsft.metrics.files import EVERYTHING, read_scored, reason_column
-from calibsft.metrics.selection import Where
-from calibsft.responses.actionable import actionable
-from calibsft.schema import KEYS, QUESTION_KEYS
-from calibsft.tables import (
+from calibsft.files.cells import (
+    NEVER_CONFIDENT,
+    NO_BOOLEAN,
+    Fault,
     boolean_column,
-    read_table,
-    refuse_word,
-    require_columns,
+    confidence_column,
+    refuse_where,
     require_filled,
+    require_policy,
     row_of,
     shown,
     text_column,
     truth_column,
+    warn_unread,
 )
+from calibsft.files.columns import require_columns
+from calibsft.files.reading import read_columns, read_table
+from calibsft.metrics.files import EVERYTHING, read_scored, reason_column
+from calibsft.metrics.selection import Where
+from calibsft.responses.actionable import actionable
+from calibsft.schema import KEYS, QUESTION_KEYS
 
 ROUTING_COLUMNS = ("question_id", "confidence", "local_correct", "strong_correct")
 TOKENS = "strong_tokens"
+UNREADABLE = (
+    "{column} {cell} is not a number in [0, 1]; run with --malformed counted to defer such rows, or drop to skip them"
+    " ({rows} found)"
+)
 # Which of the strong model's responses is drawn must say nothing about which one of the local model's is.
 STRONG_STREAM = (0, 1)
 
@@ -133,15 +141,11 @@ def _routing_rows(path: Path, malformed: str | None, where: Where) -> tuple[pl.D
             require_filled(path, frame, name)
     confidence = confidence_column(frame["confidence"])
     unread = confidence.is_null()
-    if malformed == "error" and unread.any():
-        cell = shown(frame["confidence"][row_of(unread) - 1])
-        raise InputError(
-            f"{path}, row {row_of(unread)}: confidence {cell} is not a number in [0, 1]; run with --malformed counted"
-            f" to defer such rows, or drop to skip them ({unread.sum()} found)"
-        )
-    if malformed is None and unread.any():
-        row, rows_read = row_of(unread), frame.height
-        warn_unread(path, row, frame["confidence"][row - 1], int(unread.sum()), rows_read, NEVER_CONFIDENT)
+    if fault := Fault.of(unread, frame["confidence"]):
+        if malformed == "error":
+            fault.refuse(path, UNREADABLE)
+        if malformed is None:
+            warn_unread(path, fault, frame.height, NEVER_CONFIDENT)
     frame = frame.with_columns(confidence, *_form(path, frame))
     verdicts = [boolean_column(path, frame, name) for name in ("local_correct", "strong_correct")]
     tokens = [_token_column(path, frame)] if TOKENS in frame.columns else []
@@ -155,29 +159,26 @@ def _form(path: Path, frame: pl.DataFrame) -> list[pl.Series]:
     if "well_formed" not in frame.columns:
         return []
     well_formed = truth_column(path, frame, "well_formed")
-    wrong = well_formed.is_null() & frame["well_formed"].is_not_null()
-    if wrong.any():
-        row = row_of(wrong)
-        refuse_word(path, "well_formed", row, frame["well_formed"][row - 1], int(wrong.sum()))
+    cells = frame["well_formed"]
+    refuse_where(path, well_formed.is_null() & cells.is_not_null(), cells, NO_BOOLEAN)
     return [well_formed, reason_column(frame)] if "reason" in frame.columns else [well_formed]
 
 
 def _token_column(path: Path, frame: pl.DataFrame) -> pl.Series:
     tokens = text_column(path, frame, TOKENS).cast(pl.Float64, strict=False)
-    wrong = ~(tokens.is_finite() & (tokens >= 0)).fill_null(False)
-    if wrong.any():
-        row = row_of(wrong)
-        raise InputError(
-            f"{path}, row {row}: {TOKENS} {shown(frame[TOKENS][row - 1])} is not a number of tokens ({wrong.sum()} such"
-            " rows); write numbers of 0 or more, or leave the column out"
-        )
+    refuse_where(
+        path,
+        ~(tokens.is_finite() & (tokens >= 0)).fill_null(False),
+        frame[TOKENS],
+        "{column} {cell} is not a number of tokens ({rows} such rows); write numbers of 0 or more, or leave the column out",
+    )
     return tokens
 
 
 def _strong_rows(path: Path, keys: list[str], choice: str | None, seed: int) -> pl.DataFrame:
     """One verdict of the strong model per question, with its tokens where they are known; no confidence is needed."""
     wanted = [*KEYS, "correct", "grade", TOKENS]
-    found = pl.concat([batch.rows for batch in batches(path, wanted, [*keys, "correct"])])
+    found = read_columns(path, wanted, [*keys, "correct"])
     if found["grade"].is_null().all():  # without a grade for its gold a verdict says nothing
         require_filled(path, found, "correct")
     for name in keys:

@@ -11,10 +11,11 @@ import polars as pl
 
 from calibsft.decisions.by_question import FIRST
 from calibsft.errors import InputError
-from calibsft.metrics.batches import batches, column_names
+from calibsft.files.cells import shown
+from calibsft.files.columns import TEXT_COLUMNS
+from calibsft.files.reading import column_names, read_columns
 from calibsft.metrics.selection import Where
 from calibsft.schema import KEYS, QUESTION_KEYS
-from calibsft.tables import TEXT_COLUMNS, shown
 
 # Of almost all repeated questions: some responses may be missing.
 ALMOST_ALL = 0.9
@@ -55,7 +56,7 @@ def origins(path: Path, where: Where) -> list[tuple[str, list[str]]]:
     keys = [name for name in QUESTION_KEYS if name in names]
     wanted = list(dict.fromkeys([*keys, *candidates, *where.columns]))
     try:
-        rows = pl.concat([batch.rows.cast(pl.String) for batch in batches(path, wanted)])
+        rows = read_columns(path, wanted).cast(pl.String)
     except (InputError, pl.exceptions.PolarsError):  # lists and records are no names
         return []
     repeated = rows.filter(where.mask(rows)).filter(pl.len().over(keys) > 1)

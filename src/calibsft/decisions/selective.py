@@ -17,8 +17,9 @@ from calibsft.decisions.bounds import error_rate_upper_bound
 from calibsft.decisions.by_question import ByQuestion, question_series
 from calibsft.decisions.procedures import UNION
 from calibsft.errors import InputError
+from calibsft.files.cells import decimals
 from calibsft.metrics.evaluate import Column, checked_responses
-from calibsft.metrics.table import FloatArray, IntArray, decimals
+from calibsft.metrics.table import FloatArray, IntArray
 
 LAST_THRESHOLD = 100
 THRESHOLDS = LAST_THRESHOLD + 1

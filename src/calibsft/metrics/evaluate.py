@@ -12,10 +12,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from calibsft.errors import InputError
+from calibsft.files.cells import decimals
 from calibsft.metrics.questions import mean_over_questions, question_sums
 from calibsft.metrics.registry import QUESTION_METRICS, TABLE_METRICS
 from calibsft.metrics.result import Metrics
-from calibsft.metrics.table import ConfidenceTable, decimals
+from calibsft.metrics.table import ConfidenceTable
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
 

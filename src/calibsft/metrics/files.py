@@ -6,28 +6,39 @@ number, or its plain decimal text.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from calibsft.errors import InputError
-from calibsft.metrics.batches import batches
+from calibsft.files.cells import (
+    COUNTED,
+    EMPTY,
+    NO_BOOLEAN,
+    Fault,
+    confidence_column,
+    require_policy,
+    text_column,
+    truth_column,
+    warn_unread,
+)
+from calibsft.files.reading import batches
 from calibsft.metrics.compare import differences
-from calibsft.metrics.confidences import COUNTED, confidence_column, require_policy, warn_unread
 from calibsft.metrics.counts import KEYS, Counts, Tally
 from calibsft.metrics.result import Scores
 from calibsft.metrics.score import score_counts
 from calibsft.metrics.selection import Where
 from calibsft.metrics.table import IntArray
 from calibsft.responses.actionable import actionable
-from calibsft.tables import refuse_empty, refuse_word, row_of, shown, text_column, truth_column
 
 EVERYTHING = Where()
 # What a file may say of the layout of its responses: whether it is well formed, and why not.
 FORM = ("well_formed", "reason")
 COLUMNS = (*KEYS, *FORM)
+UNREADABLE = (
+    "{column} {cell} is not a number in [0, 1]; run with --malformed drop to skip such rows ({rows} found)"
+)
 
 
 def score_file(
@@ -106,15 +117,6 @@ def read_scored(
     return pl.concat(list(file)).drop(file.missing), file.dropped
 
 
-@dataclass(slots=True)
-class _Fault:
-    """Rows with the same mistake: the first, what stands there, and how many there are."""
-
-    row: int
-    cell: object
-    rows: int
-
-
 class ScoredFile:
     """The rows of a file that are scored, some at a time, with all of `COLUMNS`; whatever is wrong is told after the last.
 
@@ -150,7 +152,7 @@ class ScoredFile:
         self._columns = {"dataset": by, "question_id": "question_id"}
         self._columns |= {"split": "split"} if by == "dataset" else {}
         self._present: set[str] = set()
-        self._faults: dict[tuple[str, str], _Fault] = {}
+        self._faults: dict[tuple[str, str], Fault] = {}
         self._read = self._taken = self._kept = 0
         self._named = False
         self._numbers: IntArray = np.zeros(0, dtype=np.int64)
@@ -168,7 +170,7 @@ class ScoredFile:
         self._refuse()
         fault = self._faults.get(("unread", "confidence"))
         if self._malformed is None and fault:
-            warn_unread(self._path, fault.row, fault.cell, fault.rows, self._taken, self._unread_are)
+            warn_unread(self._path, fault, self._taken, self._unread_are)
 
     @property
     def missing(self) -> list[str]:
@@ -208,10 +210,13 @@ class ScoredFile:
         return kept.with_columns(pl.col("split").cast(pl.String))
 
     def _note(self, mistake: str, cells: pl.Series, wrong: pl.Series) -> None:
-        if wrong.any():
-            row = row_of(wrong)
-            first = _Fault(self._read + int(self._numbers[row - 1]) + 1, cells[row - 1], 0)
-            self._faults.setdefault((mistake, cells.name), first).rows += int(wrong.sum())
+        """Remember the first of the wrong rows by its place in the file, and how many there are."""
+        if fault := Fault.of(wrong, cells):
+            if known := self._faults.get((mistake, cells.name)):
+                known.rows += fault.rows
+            else:
+                fault.row = self._read + int(self._numbers[fault.row - 1]) + 1
+                self._faults[mistake, cells.name] = fault
 
     def _refuse(self) -> None:
         """Complain about what was wrong anywhere in the rows that are taken, columns first."""
@@ -221,15 +226,12 @@ class ScoredFile:
             # Verdicts have a grade; without one for the gold there is nothing to score.
             allowed = column == "correct" and "grade" in self._present
             if column in self._present and not allowed and (fault := self._faults.get(("empty", column))):
-                refuse_empty(self._path, column, fault.row, fault.rows)
+                fault.refuse(self._path, EMPTY)
         if self._malformed == "error" and (fault := self._faults.get(("unread", "confidence"))):
-            raise InputError(
-                f"{self._path}, row {fault.row}: confidence {shown(fault.cell)} is not a number in [0, 1];"
-                f" run with --malformed drop to skip such rows ({fault.rows} found)"
-            )
+            fault.refuse(self._path, UNREADABLE)
         for column in ("correct", "well_formed"):
             if fault := self._faults.get(("unread", column)):
-                refuse_word(self._path, column, fault.row, fault.cell, fault.rows)
+                fault.refuse(self._path, NO_BOOLEAN)
         if self._kept == 0:
             raise InputError(
                 f"{self._path}: no row has a readable confidence; write numbers in [0, 1] into that column"

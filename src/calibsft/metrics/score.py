@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 from calibsft.errors import InputError
+from calibsft.files.cells import decimals, row_of
 from calibsft.metrics.compare import scored_intervals
 from calibsft.metrics.correlation import pearson, spearman
 from calibsft.metrics.counts import KEYS, Counts, Tally
 from calibsft.metrics.evaluate import ECE_CONVENTION, checked_responses, metrics_of
 from calibsft.metrics.registry import COMPARED, POOLED_METRICS, QUESTION_METRICS, TABLE_METRICS
 from calibsft.metrics.result import MEAN_OVER_DATASETS, Means, Metrics, Scores
-from calibsft.metrics.table import ConfidenceTable, decimals
-from calibsft.tables import row_of
+from calibsft.metrics.table import ConfidenceTable
 
 EXCLUDED_KEYS = ("brier", "ece", "auroc")
 

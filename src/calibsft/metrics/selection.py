@@ -1,7 +1,7 @@
 """Part of a table of responses: the rows where columns have given values, and every value of a column by itself.
 
 Used by every command that reads responses, so that `--where` and `--by` mean the same in all of them. Cells are compared
-as text, as `batches` reads them. Does not judge or score a row.
+as text, as `files.reading.batches` reads them. Does not judge or score a row.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ from typing import NoReturn
 import polars as pl
 
 from calibsft.errors import InputError
-from calibsft.metrics.batches import batches
-from calibsft.tables import refuse_empty, row_of, shown
+from calibsft.files.cells import EMPTY, refuse_where, shown
+from calibsft.files.reading import read_columns
 
 # So many results are more than anyone reads, and a column of names is easily taken for one of groups.
 MOST_VALUES = 100
@@ -96,9 +96,7 @@ def parts(path: Path, where: Where, by: str | None) -> dict[str, Where]:
     if by is None:
         return {"": where}
     table = _texts(path, [*where.columns, by])
-    empty = table[by].is_null() & where.mask(table)
-    if empty.any():
-        refuse_empty(path, by, row_of(empty), int(empty.sum()))
+    refuse_where(path, table[by].is_null() & where.mask(table), table[by], EMPTY)
     values = table.filter(where.mask(table))[by].unique().sort()
     if values.is_empty():
         where.refuse_none(path)
@@ -113,7 +111,7 @@ def parts(path: Path, where: Where, by: str | None) -> dict[str, Where]:
 def _texts(path: Path, columns: Sequence[str]) -> pl.DataFrame:
     """The columns of a file as texts."""
     wanted = list(dict.fromkeys(columns))
-    return pl.concat([batch.rows.cast(pl.String) for batch in batches(path, wanted, wanted)])
+    return read_columns(path, wanted, wanted).cast(pl.String)
 
 
 def _some(values: pl.Series) -> str:

@@ -12,10 +12,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from calibsft.errors import InputError
+from calibsft.files.cells import decimals
 from calibsft.metrics.calibration import ReliabilityBin, brier, expected_calibration_error, reliability_bins
 from calibsft.metrics.evaluate import Column, checked_responses, id_series
 from calibsft.metrics.ranking import auroc
-from calibsft.metrics.table import ConfidenceTable, IntArray, decimals
+from calibsft.metrics.table import ConfidenceTable, IntArray
 from calibsft.prior.concentration import Concentration, by_correctness, concentration
 from calibsft.prior.floor import Floor, Groups, brier_floor
 from calibsft.prior.gradient import Gradient, reward_gradient

@@ -9,18 +9,10 @@ from typing import Any
 import polars as pl
 
 from calibsft.errors import InputError
-from calibsft.metrics.confidences import confidence_column
+from calibsft.files.cells import confidence_column, list_of, optional_text, refuse_where, shown, text_column
+from calibsft.files.columns import response_rows
+from calibsft.files.reading import read_table
 from calibsft.success_rates import ending_column
-from calibsft.tables import (
-    list_of,
-    read_table,
-    require_columns,
-    require_filled,
-    response_rows,
-    row_of,
-    shown,
-    text_column,
-)
 from calibsft.verify import GRADERS
 from calibsft.verify.math.numbers import tolerances
 
@@ -37,11 +29,11 @@ def read_responses(path: Path) -> pl.DataFrame:
     where the response holds no answer element of its own; and `confidence`, which counts
     instead of what the response states. An empty response is a malformed one, not a mistake.
     """
-    frame = read_table(path)
-    require_columns(path, frame, ("question_id", "response", "gold"))
-    for column in ("question_id", "gold", "dataset", "sample", "finished", "kind"):
-        if column in frame.columns:
-            require_filled(path, frame, column)
+    frame = read_table(
+        path,
+        required=("question_id", "response", "gold"),
+        filled=("question_id", "gold", "dataset", "sample", "finished", "kind"),
+    )
     stated = [_stated_column(frame["confidence"])] if "confidence" in frame.columns else []
     return response_rows(path, frame).select(
         "dataset",
@@ -65,25 +57,14 @@ def _stated_column(cells: pl.Series) -> pl.Series:
     return read.set(cells.is_null(), None).alias(STATED)
 
 
-def optional_text(path: Path, frame: pl.DataFrame, column: str) -> pl.Series:
-    """`column` as text, null where the file does not have it."""
-    if column in frame.columns:
-        return text_column(path, frame, column)
-    return pl.Series(column, [None] * len(frame), dtype=pl.String)
-
-
 def kind_column(path: Path, frame: pl.DataFrame) -> pl.Series:
     """The grader of each row, `math` where the file does not say; an unknown one is refused."""
     if "kind" not in frame.columns:
         return pl.Series("kind", [DEFAULT_KIND] * len(frame))
     kinds = text_column(path, frame, "kind").str.strip_chars()
     unknown = ~kinds.is_in(list(GRADERS))
-    if unknown.any():
-        row = row_of(unknown)
-        raise InputError(
-            f"{path}, row {row}: unknown grader {shown(kinds[row - 1])} in column 'kind';"
-            f" write one of {', '.join(GRADERS)}"
-        )
+    complaint = f"unknown grader {{cell}} in column 'kind'; write one of {', '.join(GRADERS)}"
+    refuse_where(path, unknown, kinds, complaint)
     return kinds
 
 
