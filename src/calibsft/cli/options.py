@@ -4,15 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from calibsft.text import printable
-
-if TYPE_CHECKING:
-    pass
-
 
 Set = Annotated[
     list[str] | None,
