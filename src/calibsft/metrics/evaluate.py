@@ -74,6 +74,18 @@ def checked_responses(
     return stated, right
 
 
+def filled(confidence: Column) -> tuple[Column, NDArray[np.bool_]]:
+    """The confidences with 0 for those that could not be read, and which ones could."""
+    if isinstance(confidence, pl.Series):
+        # A series keeps its precision, which tells what decimals it means; one of nulls alone has no type to fill.
+        typed = confidence.cast(pl.Float64) if confidence.dtype == pl.Null else confidence
+        return typed.fill_null(0), typed.is_not_null().to_numpy()
+    if isinstance(confidence, np.ndarray) and confidence.dtype != object:
+        return confidence, np.ones(len(confidence), dtype=bool)
+    read = np.array([value is not None for value in confidence], dtype=bool)
+    return confidence if read.all() else [0 if value is None else value for value in confidence], read
+
+
 def _numbers(name: str, values: Column) -> NDArray[Any]:
     """`values` as a numeric array of its own precision, refusing text (numpy would read '1_0' as 10)."""
     array = values.to_numpy() if isinstance(values, pl.Series) else np.asarray(values)
