@@ -1,7 +1,8 @@
-"""What decisions are calibrated on: users' files, folders of verdicts, evaluations, and two of them side by side.
+"""Reads what decisions are calibrated on: users' files, folders of verdicts and evaluations, of one model or of two.
 
-A file is read as `calibsft score` reads it. A confidence that nobody may act on counts as none (`responses.actionable`),
-because that is how a gateway takes it. Does not choose among several responses to a question nor decide anything.
+A file is read as `calibsft score` reads it. A confidence that no decision may act on counts as missing
+(`responses.actionable`), because a gateway treats it so. Does not choose among several responses to a question, and does not
+decide anything.
 """
 
 import hashlib
@@ -14,21 +15,7 @@ import polars as pl
 from calibsft.artifacts import MANIFEST, file_hash, read_manifest, recorded_settings, shards
 from calibsft.decisions.by_question import ByQuestion
 from calibsft.errors import InputError
-from calibsft.files.cells import (
-    NEVER_CONFIDENT,
-    NO_BOOLEAN,
-    Fault,
-    boolean_column,
-    confidence_column,
-    refuse_where,
-    require_filled,
-    require_policy,
-    row_of,
-    shown,
-    text_column,
-    truth_column,
-    warn_unread,
-)
+from calibsft.files import cells
 from calibsft.files.columns import require_columns
 from calibsft.files.reading import read_columns, read_table
 from calibsft.metrics.files import EVERYTHING, read_scored, reason_column
@@ -38,11 +25,12 @@ from calibsft.schema import KEYS, QUESTION_KEYS
 
 ROUTING_COLUMNS = ("question_id", "confidence", "local_correct", "strong_correct")
 TOKENS = "strong_tokens"
+NO_TOKENS = "{column} {cell} is not a number of tokens ({rows} such rows); write numbers of 0 or more, or leave the column out"
 UNREADABLE = (
     "{column} {cell} is not a number in [0, 1]; run with --malformed counted to defer such rows, or drop to skip them"
     " ({rows} found)"
 )
-# Which of the strong model's responses is drawn must say nothing about which one of the local model's is.
+# The strong model's responses are drawn independently of the local model's.
 STRONG_STREAM = (0, 1)
 
 
@@ -54,7 +42,7 @@ class Calibration:
     ----------
     rows : confidence (null where there is none) and correctness, of both models for routing.
     questions : which question each answers; the same id in two datasets is two questions.
-    left_out : how many rows say nothing: without a readable gold, or without a confidence where those are dropped.
+    left_out : how many rows do not count: without a readable gold, or without a confidence where those are dropped.
     known : `data_hash`, and model, format and sampling of an evaluation.
     """
 
@@ -80,7 +68,7 @@ def read_calibration(path: Path, malformed: str | None = None, where: Where = EV
         actionable_only=True,
         also_required=["question_id"],
         where=where,
-        unread_are=NEVER_CONFIDENT,
+        unread_are=cells.NEVER_CONFIDENT,
     )
     return Calibration(rows, question_column(rows), left_out, _known(path, where))
 
@@ -110,7 +98,7 @@ def read_routing(
     )
     missing = rows["strong_correct"].is_null()
     if missing.any():
-        name = shown(", ".join(rows.select(keys).row(row_of(missing) - 1)))
+        name = cells.shown(", ".join(rows.select(keys).row(cells.row_of(missing) - 1)))
         raise InputError(
             f"{strong}: question {name} of {path} is not there ({missing.sum()} such rows); give the strong model's"
             " responses to the same questions"
@@ -126,7 +114,7 @@ def question_column(rows: pl.DataFrame) -> pl.Series:
 
 def _routing_rows(path: Path, malformed: str | None, where: Where) -> tuple[pl.DataFrame, int]:
     """The rows of a file with both models' correctness, and how many are left out."""
-    require_policy(malformed)
+    cells.require_policy(malformed)
     if path.is_dir():
         _refuse_one_model(path)
     frame = read_table(path)
@@ -134,20 +122,20 @@ def _routing_rows(path: Path, malformed: str | None, where: Where) -> tuple[pl.D
         _refuse_one_model(path)
     require_columns(path, frame, ROUTING_COLUMNS)
     frame = where.of_file(path, frame)
-    # Complaints below count the rows that are taken.
+    # Complaints below number only the rows that are taken.
     path = Path(f"{path} where {where}") if where else path
     for name in ROUTING_COLUMNS:
         if name != "confidence":
-            require_filled(path, frame, name)
-    confidence = confidence_column(frame["confidence"])
+            cells.require_filled(path, frame, name)
+    confidence = cells.confidence_column(frame["confidence"])
     unread = confidence.is_null()
-    if fault := Fault.of(unread, frame["confidence"]):
+    if fault := cells.Fault.of(unread, frame["confidence"]):
         if malformed == "error":
             fault.refuse(path, UNREADABLE)
         if malformed is None:
-            warn_unread(path, fault, frame.height, NEVER_CONFIDENT)
+            cells.warn_unread(path, fault, frame.height, cells.NEVER_CONFIDENT)
     frame = frame.with_columns(confidence, *_form(path, frame))
-    verdicts = [boolean_column(path, frame, name) for name in ("local_correct", "strong_correct")]
+    verdicts = [cells.boolean_column(path, frame, name) for name in ("local_correct", "strong_correct")]
     tokens = [_token_column(path, frame)] if TOKENS in frame.columns else []
     rows = frame.with_columns(actionable(frame), *verdicts, *tokens)
     kept = rows.filter(~unread) if malformed == "drop" else rows
@@ -155,23 +143,17 @@ def _routing_rows(path: Path, malformed: str | None, where: Where) -> tuple[pl.D
 
 
 def _form(path: Path, frame: pl.DataFrame) -> list[pl.Series]:
-    """What the file says of the layout of its responses; whatever is no truth value is refused."""
+    """The columns about the layout of responses; a cell that is neither empty nor a boolean is refused."""
     if "well_formed" not in frame.columns:
         return []
-    well_formed = truth_column(path, frame, "well_formed")
-    cells = frame["well_formed"]
-    refuse_where(path, well_formed.is_null() & cells.is_not_null(), cells, NO_BOOLEAN)
+    given, well_formed = frame["well_formed"], cells.truth_column(path, frame, "well_formed")
+    cells.refuse_where(path, well_formed.is_null() & given.is_not_null(), given, cells.NO_BOOLEAN)
     return [well_formed, reason_column(frame)] if "reason" in frame.columns else [well_formed]
 
 
 def _token_column(path: Path, frame: pl.DataFrame) -> pl.Series:
-    tokens = text_column(path, frame, TOKENS).cast(pl.Float64, strict=False)
-    refuse_where(
-        path,
-        ~(tokens.is_finite() & (tokens >= 0)).fill_null(False),
-        frame[TOKENS],
-        "{column} {cell} is not a number of tokens ({rows} such rows); write numbers of 0 or more, or leave the column out",
-    )
+    tokens = cells.text_column(path, frame, TOKENS).cast(pl.Float64, strict=False)
+    cells.refuse_where(path, ~(tokens.is_finite() & (tokens >= 0)).fill_null(False), frame[TOKENS], NO_TOKENS)
     return tokens
 
 
@@ -180,13 +162,13 @@ def _strong_rows(path: Path, keys: list[str], choice: str | None, seed: int) -> 
     wanted = [*KEYS, "correct", "grade", TOKENS]
     found = read_columns(path, wanted, [*keys, "correct"])
     if found["grade"].is_null().all():  # without a grade for its gold a verdict says nothing
-        require_filled(path, found, "correct")
+        cells.require_filled(path, found, "correct")
     for name in keys:
-        require_filled(path, found, name)
+        cells.require_filled(path, found, name)
     if "dataset" not in keys:
         _refuse_several_datasets(path, found)
-    found = found.with_columns(text_column(path, found, name) for name in keys).drop_nulls("correct")
-    verdicts = found.select(*keys, boolean_column(path, found, "correct").alias("strong_correct"))
+    found = found.with_columns(cells.text_column(path, found, name) for name in keys).drop_nulls("correct")
+    verdicts = found.select(*keys, cells.boolean_column(path, found, "correct").alias("strong_correct"))
     tokens = _strong_tokens(path, found)
     verdicts = verdicts if tokens is None else verdicts.with_columns(tokens)
     question = question_column(verdicts)
@@ -204,7 +186,7 @@ def _refuse_several_datasets(path: Path, found: pl.DataFrame) -> None:
     """The same id in two datasets is two questions, which a file without datasets cannot tell apart."""
     several = found.select(pl.col("dataset").n_unique().over("question_id") > 1).to_series()
     if several.any():
-        name = shown(found["question_id"][row_of(several) - 1])
+        name = cells.shown(found["question_id"][cells.row_of(several) - 1])
         raise InputError(
             f"{path}: question {name} is in several datasets; add a column dataset to the local model's responses"
         )
@@ -224,7 +206,7 @@ def _strong_tokens(path: Path, found: pl.DataFrame) -> pl.Series | None:
 
 
 def _known(path: Path, where: Where = EVERYTHING) -> dict[str, Any]:
-    """The data's hash, that of a part of it with which part, and what an evaluation wrote down about itself."""
+    """The hash of the data, with the condition where only a part is taken, and what an evaluation recorded of itself."""
     content = _hash(path)
     part = hashlib.sha256(f"{content} where {where}".encode()).hexdigest() if where else content
     known: dict[str, Any] = {"data_hash": part}

@@ -6,6 +6,7 @@ Confidences are numbers or their plain decimal text: model responses are not rea
 import ast
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -73,6 +74,11 @@ def row_of(mask: pl.Series) -> int:
 def shown(cell: object) -> str:
     """A cell for a message: short, and without control sequences that would reach the terminal."""
     return repr("" if cell is None else str(cell)[:SHOWN_CHARACTERS])
+
+
+def some(values: Sequence[object] | pl.Series, most: int) -> str:
+    """The first values for a message, and a sign that there are more."""
+    return ", ".join([*map(shown, values[:most]), *(["…"] if len(values) > most else [])])
 
 
 def require_filled(path: Path, frame: pl.DataFrame, column: str) -> None:

@@ -15,6 +15,7 @@ TEXT_COLUMNS = (
     "question_id", "dataset", "question", "response", "gold", "kind", "split", "answer", "tolerance",
 )  # fmt: skip
 LARGEST_SAMPLE = 2**31 - 1
+REMEDY = "number the samples of a question 0, 1, …, or leave the column out"
 
 
 def require_columns(path: Path, frame: pl.DataFrame, columns: Sequence[str]) -> None:
@@ -86,17 +87,9 @@ def _samples(path: Path, frame: pl.DataFrame) -> pl.Series:
     if "sample" not in frame.columns:
         return frame.select(pl.int_range(pl.len()).over(QUESTION_KEYS).alias("sample")).to_series()
     given = text_column(path, frame, "sample").str.strip_chars()
-    refuse_where(
-        path,
-        ~given.str.contains(r"\A[0-9]+(\.0)?\z"),
-        given,
-        "sample {cell} is not a whole number ({rows} such rows); number the samples of a question 0, 1, …, or leave the column out",
-    )
+    whole = given.str.contains(r"\A[0-9]+(\.0)?\z")
+    refuse_where(path, ~whole, given, f"sample {{cell}} is not a whole number ({{rows}} such rows); {REMEDY}")
     numbers = given.str.strip_suffix(".0").cast(pl.Int64, strict=False)
-    refuse_where(
-        path,
-        numbers.is_null() | (numbers > LARGEST_SAMPLE),
-        given,
-        "sample {cell} is too large; number the samples of a question 0, 1, …, or leave the column out",
-    )
+    large = numbers.is_null() | (numbers > LARGEST_SAMPLE)
+    refuse_where(path, large, given, f"sample {{cell}} is too large; {REMEDY}")
     return numbers

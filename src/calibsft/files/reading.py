@@ -45,8 +45,9 @@ def read_table(path: Path, required: Sequence[str] = (), filled: Sequence[str] |
     required : columns that the file must have.
     filled : columns that must not have empty cells, where the file has them; None: those that are required.
     """
+    decoder = _decoder(path)
     with _explained(path):
-        frame = _decoder(path).whole(path)
+        frame = decoder.whole(path)
     if frame.is_empty():
         raise InputError(f"{path}: {NO_ROWS}")
     require_columns(path, frame, required)
@@ -64,9 +65,9 @@ def batches(path: Path, wanted: Sequence[str], required: Sequence[str] = ()) -> 
     Refuses a file without rows or without one of the `required` columns. In JSONL a column may first appear anywhere, so
     which ones the file has is known after the last batch. Memory is bounded, and cells are not judged.
     """
-    rows = 0
+    rows, decoder = 0, _decoder(path)
     with _explained(path):
-        for batch in _decoder(path).batches(path, wanted, required):
+        for batch in decoder.batches(path, wanted, required):
             rows += batch.rows.height
             yield batch
     if rows == 0:
@@ -80,8 +81,9 @@ def read_columns(path: Path, wanted: Sequence[str], required: Sequence[str] = ()
 
 def column_names(path: Path) -> list[str]:
     """The columns that a file has; of JSONL those that its first records have."""
+    decoder = _decoder(path)
     with _explained(path):
-        return _decoder(path).names(path)
+        return decoder.names(path)
 
 
 def _decoder(path: Path) -> Decoder:

@@ -1,8 +1,7 @@
-"""Score a user's own file: the strict reading of its confidences, and what to do with those that are none.
+"""Score a user's own file: which of its rows count, and what happens to confidences that cannot be read.
 
-A file is read some rows at a time and counted, so its length does not matter; complaints name the file, the row and the
-way out. Does not compute anything (`score` does) and does not read model responses: a confidence here is already a
-number, or its plain decimal text.
+A file is read batch by batch and counted, so its length does not matter. Does not judge single cells (`files.cells` does),
+compute metrics (`score` does) or read model responses.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +32,7 @@ from calibsft.metrics.table import IntArray
 from calibsft.responses.actionable import actionable
 
 EVERYTHING = Where()
-# What a file may say of the layout of its responses: whether it is well formed, and why not.
+# Optional columns about the layout of a response: whether it is well formed, and why not.
 FORM = ("well_formed", "reason")
 COLUMNS = (*KEYS, *FORM)
 UNREADABLE = (
@@ -118,19 +117,19 @@ def read_scored(
 
 
 class ScoredFile:
-    """The rows of a file that are scored, some at a time, with all of `COLUMNS`; whatever is wrong is told after the last.
+    """The rows of a file that are scored, batch by batch, with all of `COLUMNS`; mistakes are refused after the last.
 
     Parameters
     ----------
-    actionable_only : take away the confidences that a decision may not act on, as `responses.actionable` has it.
+    actionable_only : treat confidences that a decision may not act on as missing (`responses.actionable`).
     also_required : columns that the file must have besides confidence and correct.
-    where : which rows to take; whatever stands in the others is not looked at.
-    unread_are : what rows without a readable confidence do, told in a warning unless `malformed` names a policy.
+    where : which rows to take; the others are not checked.
+    unread_are : what happens to rows without a readable confidence, for a warning where `malformed` is None.
 
     Attributes
     ----------
-    dropped : how many rows are left out: those that a policy drops, and verdicts without a readable gold.
-    missing : the columns of `COLUMNS` that the file does not have, or that name nothing; known after the last row.
+    dropped : how many rows are left out: those that the policy drops, and verdicts without a readable gold.
+    missing : columns of `COLUMNS` that the file does not have, or that are empty texts; known after the last row.
     """
 
     def __init__(
@@ -190,7 +189,7 @@ class ScoredFile:
         names = {key: text_column(self._path, raw, name) for key, name in self._columns.items()}
         form = {"well_formed": truth_column(self._path, raw, "well_formed"), "reason": reason_column(raw)}
         rows = pl.DataFrame({"confidence": confidence, "correct": correct, "split": None, **names, **form})
-        # Where correctness is empty nothing is scored: a verdict without a readable gold, or else a mistake.
+        # A row without correctness is not scored: it is a verdict without a readable gold, or else a mistake.
         empty = raw["correct"].is_null()
         self._note("empty", raw["correct"], empty)
         self._note("unread", raw["correct"], correct.is_null() & ~empty)
@@ -203,7 +202,7 @@ class ScoredFile:
         )
         if self._actionable_only:
             rows = rows.with_columns(actionable(rows))
-        # What is dropped is unreadable; what states a confidence that nobody may act on still counts.
+        # Only unreadable confidences are dropped; one that a decision may not act on still counts.
         keep = correct.is_not_null() & (confidence.is_not_null() if self._malformed == "drop" else True)
         kept = rows.filter(keep)
         self.dropped += rows.height - kept.height
@@ -219,7 +218,7 @@ class ScoredFile:
                 self._faults[mistake, cells.name] = fault
 
     def _refuse(self) -> None:
-        """Complain about what was wrong anywhere in the rows that are taken, columns first."""
+        """Refuse mistakes in any row that is taken, empty cells first."""
         if self._taken == 0:
             self._where.refuse_none(self._path)
         for column in ("correct", *self._columns.values()):

@@ -1,6 +1,6 @@
-"""The pool of graded responses that a training set is built from, from a run or from a user's own file.
+"""The pool of graded responses that a training set is built from: of a run, or of a user's own file.
 
-Lazy: millions of responses are labelled before any text is read, and their text is read part by part.
+Lazy: millions of responses are labelled before any text is read, and texts are read part by part.
 """
 
 from dataclasses import dataclass
@@ -22,6 +22,11 @@ from calibsft.table_schemas import GRADED, TEXTS
 REQUIRED = ("question_id", "question", "response", "correct")
 # An empty response is a malformed one; other cells must not be empty.
 FILLED = ("question_id", "question", "correct", "sample", "finished", "dataset")
+SEVERAL_QUESTIONS = "{column} {cell} stands for different questions; give every question its own id, or add a column 'dataset'"
+SINGLE = (
+    "question {cell} has a single rollout, which gives no success rate ({rows} such questions); sample it more often or"
+    " remove it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +92,7 @@ def _token_ids(path: Path, frame: pl.DataFrame) -> pl.Series:
 
 def _check(path: Path, frame: pl.DataFrame) -> None:
     """Refuse an id of several questions, and questions with a single response."""
-    texts = frame.select(pl.col("question").n_unique().over(QUESTION_KEYS) > 1).to_series()
-    refuse_where(
-        path,
-        texts,
-        frame["question_id"],
-        "{column} {cell} stands for different questions; give every question its own id, or add a column 'dataset'",
-    )
+    several = frame.select(pl.col("question").n_unique().over(QUESTION_KEYS) > 1).to_series()
+    refuse_where(path, several, frame["question_id"], SEVERAL_QUESTIONS)
     single = frame.select(pl.len().over(QUESTION_KEYS) == 1).to_series()
-    refuse_where(
-        path,
-        single,
-        frame["question_id"],
-        "question {cell} has a single rollout, which gives no success rate ({rows} such questions); sample it more often or"
-        " remove it",
-    )
+    refuse_where(path, single, frame["question_id"], SINGLE)

@@ -1,6 +1,6 @@
 """Responses from a user's own file, ready to be graded: question_id, response, gold, and optionally kind.
 
-Every complaint names the file, the row and the way out. Does not parse or grade anything.
+Every complaint names the file, the row and the remedy. Does not parse or grade anything.
 """
 
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from calibsft.errors import InputError
-from calibsft.files.cells import confidence_column, list_of, optional_text, refuse_where, shown, text_column
+from calibsft.files.cells import confidence_column, list_of, optional_text, refuse_where, text_column
 from calibsft.files.columns import response_rows
 from calibsft.files.reading import read_table
 from calibsft.success_rates import ending_column
@@ -78,22 +78,17 @@ def gold_column(path: Path, frame: pl.DataFrame) -> pl.Series:
         )
     rows = zip(column.to_list(), kind_column(path, frame), strict=True)
     golds = [_aliases(gold, kind) for gold, kind in rows]
-    for row, aliases in enumerate(golds, start=1):
-        if not any(alias.strip() for alias in aliases):
-            raise InputError(
-                f"{path}, row {row}: 'gold' is empty; write the reference answer, or remove the row"
-            )
+    empty = pl.Series([not any(alias.strip() for alias in aliases) for aliases in golds])
+    refuse_where(path, empty, column, "'gold' is empty; write the reference answer, or remove the row")
     return pl.Series("gold", golds, dtype=pl.List(pl.String))
 
 
 def tolerance_column(path: Path, frame: pl.DataFrame) -> pl.Series:
     """The tolerance of each row, empty for none; what is no list of positive decimals is refused."""
     given = optional_text(path, frame, "tolerance").fill_null("")
-    for row, text in enumerate(given, start=1):
-        if tolerances(text) is None:
-            raise InputError(
-                f"{path}, row {row}: tolerance {shown(text)} is no positive decimal such as 0.01; correct it or leave it empty"
-            )
+    wrong = pl.Series([tolerances(text) is None for text in given])
+    complaint = "tolerance {cell} is no positive decimal such as 0.01; correct it or leave it empty"
+    refuse_where(path, wrong, given, complaint)
     return given
 
 
