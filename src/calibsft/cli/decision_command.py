@@ -4,26 +4,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from calibsft.cli.options import (
-    AsJson,
-    By,
-    Conditions,
-    Delta,
-    Force,
-    LocalFormat,
-    LocalModel,
-    Malformed,
-    OnLocalFailure,
-    PerQuestion,
-    PolicyOut,
-    Procedure,
-    Result,
-    Seed,
-    Splits,
-    print_results,
-)
+import typer
+
+from calibsft.cli.options import AsJson, By, Conditions, Malformed, Result, print_results
 from calibsft.errors import unknown_name
 from calibsft.progress import warn
 
@@ -40,19 +25,58 @@ NAME_CHARACTERS = 60
 class DecisionOptions:
     """The options of both commands, in the order of their help."""
 
-    delta: Delta = 0.05
-    procedure: Procedure = "union"
-    per_question: PerQuestion = "random"
+    delta: Annotated[
+        float,
+        typer.Option("--delta", help="Probability that the guarantee does not hold."),
+    ] = 0.05
+    procedure: Annotated[
+        str,
+        typer.Option(
+            "--procedure",
+            help="union, the paper's; or fixed-sequence, which certifies more with the same guarantee.",
+        ),
+    ] = "union"
+    per_question: Annotated[
+        str,
+        typer.Option(
+            "--per-question",
+            help="Where questions have several responses: calibrate on a random one, or on the first of the file.",
+        ),
+    ] = "random"
     where: Conditions = None
     by: By = None
-    splits: Splits = 10
-    seed: Seed = 0
+    splits: Annotated[
+        int,
+        typer.Option(
+            "--splits", min=0, help="Random halves on which to try it: calibrate on one, count on the other."
+        ),
+    ] = 10
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything random in this command.")
+    ] = 0
     malformed: Malformed = None
-    policy: PolicyOut = Path("policy.json")
-    force: Force = False
-    model: LocalModel = None
-    format: LocalFormat = None
-    on_local_failure: OnLocalFailure = None
+    policy: Annotated[
+        Path, typer.Option("--policy", help="Policy file to write, which `calibsft serve` acts on.")
+    ] = Path("policy.json")
+    force: Annotated[bool, typer.Option("--force", help="Replace a policy that is there already.")] = False
+    model: Annotated[
+        str | None,
+        typer.Option("--model", help="The model's name, for the policy; an evaluation knows its own."),
+    ] = None
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            help="How the model writes confidences, for the policy: probability, probability-0.05, integer or linguistic."
+            " An evaluation knows its own; else probability.",
+        ),
+    ] = None
+    on_local_failure: Annotated[
+        str | None,
+        typer.Option(
+            "--on-local-failure", help="What a gateway does when the local model fails: defer or error."
+        ),
+    ] = None
     as_json: AsJson = False
 
 
