@@ -8,7 +8,7 @@ decide anything.
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import polars as pl
 
@@ -112,16 +112,21 @@ def question_column(rows: pl.DataFrame) -> pl.Series:
     return rows.select(pl.struct(name for name in QUESTION_KEYS if name in rows.columns)).to_series()
 
 
+def _routing_table(path: Path) -> pl.DataFrame:
+    """A file that must have both models' correctness."""
+    frame = None if path.is_dir() else read_table(path)
+    if frame is None or ("correct" in frame.columns and "local_correct" not in frame.columns):
+        raise InputError(
+            f"{path}: these are one model's responses; give the strong model's responses to the same questions with --strong"
+        )
+    require_columns(path, frame, ROUTING_COLUMNS)
+    return frame
+
+
 def _routing_rows(path: Path, malformed: str | None, where: Where) -> tuple[pl.DataFrame, int]:
     """The rows of a file with both models' correctness, and how many are left out."""
     cells.require_policy(malformed)
-    if path.is_dir():
-        _refuse_one_model(path)
-    frame = read_table(path)
-    if "correct" in frame.columns and "local_correct" not in frame.columns:
-        _refuse_one_model(path)
-    require_columns(path, frame, ROUTING_COLUMNS)
-    frame = where.of_file(path, frame)
+    frame = where.of_file(path, _routing_table(path))
     # Complaints below number only the rows that are taken.
     path = Path(f"{path} where {where}") if where else path
     for name in ROUTING_COLUMNS:
@@ -174,12 +179,6 @@ def _strong_rows(path: Path, keys: list[str], choice: str | None, seed: int) -> 
     question = question_column(verdicts)
     chosen = ByQuestion.of(verdicts.with_columns(question=question), choice, question)
     return chosen.one_each(seed, *STRONG_STREAM).drop("question")
-
-
-def _refuse_one_model(path: Path) -> NoReturn:
-    raise InputError(
-        f"{path}: these are one model's responses; give the strong model's responses to the same questions with --strong"
-    )
 
 
 def _refuse_several_datasets(path: Path, found: pl.DataFrame) -> None:

@@ -181,32 +181,44 @@ class ScoredFile:
         return name if name in FORM else self._columns.get(name)
 
     def _checked(self, raw: pl.DataFrame) -> pl.DataFrame:
+        """The rows of a batch that are scored."""
         self._numbers = np.flatnonzero(self._where.mask(raw))
         raw = raw[self._numbers] if self._where else raw
+        rows = self._judged(raw)
+        self._note_mistakes(raw, rows)
         self._taken += raw.height
-        confidence = confidence_column(raw["confidence"])
-        correct = truth_column(self._path, raw, "correct")
-        names = {key: text_column(self._path, raw, name) for key, name in self._columns.items()}
-        form = {"well_formed": truth_column(self._path, raw, "well_formed"), "reason": reason_column(raw)}
-        rows = pl.DataFrame({"confidence": confidence, "correct": correct, "split": None, **names, **form})
+        self._named |= bool((rows["dataset"] != "").any())
+        # Only unreadable confidences are dropped; one that a decision may not act on still counts.
+        keep = rows["correct"].is_not_null()
+        if self._malformed == "drop":
+            keep &= rows["confidence"].is_not_null()
+        kept = (rows.with_columns(actionable(rows)) if self._actionable_only else rows).filter(keep)
+        self.dropped += rows.height - kept.height
+        return kept
+
+    def _judged(self, raw: pl.DataFrame) -> pl.DataFrame:
+        """The cells as what they mean, null where they mean nothing."""
+        return pl.DataFrame(
+            {
+                "confidence": confidence_column(raw["confidence"]),
+                "correct": truth_column(self._path, raw, "correct"),
+                "split": pl.repeat(None, len(raw), dtype=pl.String, eager=True),
+                **{key: text_column(self._path, raw, name) for key, name in self._columns.items()},
+                "well_formed": truth_column(self._path, raw, "well_formed"),
+                "reason": reason_column(raw),
+            }
+        )
+
+    def _note_mistakes(self, raw: pl.DataFrame, rows: pl.DataFrame) -> None:
         # A row without correctness is not scored: it is a verdict without a readable gold, or else a mistake.
         empty = raw["correct"].is_null()
         self._note("empty", raw["correct"], empty)
-        self._note("unread", raw["correct"], correct.is_null() & ~empty)
-        self._note("unread", raw["confidence"], confidence.is_null() & ~empty)
+        for name in ("correct", "confidence"):
+            self._note("unread", raw[name], rows[name].is_null() & ~empty)
         for name in self._columns.values():
             self._note("empty", raw[name], raw[name].is_null() & ~empty)
-        self._named |= bool((names["dataset"] != "").any())
-        self._note(
-            "unread", raw["well_formed"], rows["well_formed"].is_null() & raw["well_formed"].is_not_null()
-        )
-        if self._actionable_only:
-            rows = rows.with_columns(actionable(rows))
-        # Only unreadable confidences are dropped; one that a decision may not act on still counts.
-        keep = correct.is_not_null() & (confidence.is_not_null() if self._malformed == "drop" else True)
-        kept = rows.filter(keep)
-        self.dropped += rows.height - kept.height
-        return kept.with_columns(pl.col("split").cast(pl.String))
+        form = raw["well_formed"]
+        self._note("unread", form, rows["well_formed"].is_null() & form.is_not_null())
 
     def _note(self, mistake: str, cells: pl.Series, wrong: pl.Series) -> None:
         """Remember the first of the wrong rows by its place in the file, and how many there are."""
