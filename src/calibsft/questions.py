@@ -10,9 +10,9 @@ from calibsft.artifacts import file_hash
 from calibsft.benchmarks import BENCHMARKS, Benchmark, get_benchmark
 from calibsft.benchmarks.files import load_questions
 from calibsft.benchmarks.sources import local_files
+from calibsft.files.reading import TABLE_ENDINGS
 from calibsft.schema import Question
 from calibsft.settings import DataDir, Flag, Mark, Settings
-from calibsft.tables import TABLE_ENDINGS
 
 
 class QuestionSettings(Settings):

@@ -4,8 +4,8 @@ question -> Rollout -> Verdict -> SftExample. A row is identified by (dataset, q
 throughout, so stages join on that key and nothing depends on row order. Confidences and targets are
 exact rationals inside the program (`fractions.Fraction`) and become floats only in files.
 
-This module holds data only: how records are stored is `artifacts`, how foreign files become records is
-`tables`.
+This module holds data only: how records are stored is `artifacts`, how users' files become tables is
+`files`.
 """
 
 from dataclasses import dataclass

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from calibsft.errors import InputError
-from calibsft.metrics import batches, counts, score_file, score_table
+from calibsft.files import batches
+from calibsft.metrics import counts, score_file, score_table
 from calibsft.metrics.files import read_scored
 
 KINDS = ["csv", "csv.gz", "jsonl", "jsonl.gz", "parquet"]

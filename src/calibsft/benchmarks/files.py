@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from calibsft.errors import InputError
+from calibsft.files.cells import refuse_where
+from calibsft.files.reading import read_table
 from calibsft.schema import Question
-from calibsft.tables import read_table, row_of, shown
 from calibsft.verify.files import gold_column, kind_column, tolerance_column
 
 REQUIRED = ("question_id", "question", "gold")
@@ -13,14 +13,10 @@ REQUIRED = ("question_id", "question", "gold")
 def load_questions(path: Path) -> list[Question]:
     """The questions of a CSV, JSONL or Parquet file; `gold` is a text or a list of aliases."""
     frame = read_table(path, REQUIRED)
-    repeated = frame["question_id"].is_duplicated()
-    if repeated.any():
-        row = row_of(repeated)
-        raise InputError(
-            f"{path}, row {row}: question_id {shown(frame['question_id'][row - 1])} is repeated; give every question its own"
-        )
+    ids = frame["question_id"]
+    refuse_where(path, ids.is_duplicated(), ids, "{column} {cell} is repeated; give every question its own")
     rows = zip(
-        frame["question_id"],
+        ids,
         frame["question"],
         (tuple(golds) for golds in gold_column(path, frame)),
         kind_column(path, frame),

@@ -2,8 +2,8 @@
 
 from calibsft.benchmarks.benchmark import Benchmark
 from calibsft.benchmarks.row import Row
+from calibsft.files.cells import shown
 from calibsft.schema import Question
-from calibsft.tables import shown
 
 # From this release on, a zebra puzzle has several answers.
 SEVERAL_ANSWERS_SINCE = "2024-11-25"

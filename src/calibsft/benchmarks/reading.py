@@ -1,6 +1,6 @@
 """Read the rows of a local data file: JSON, JSONL, TSV, CSV or Parquet, plain or gzipped.
 
-Nested fields stay nested, and rows may differ in their fields, unlike in `calibsft.tables`. Does not search for files
+Nested fields stay nested, and rows may differ in their fields, unlike in `calibsft.files`. Does not search for files
 (`sources`) and does not check fields (`row`).
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from calibsft.errors import InputError
-from calibsft.packed import opened
+from calibsft.files.packed import opened
 
 Fields = dict[str, Any]
 # The columns of a table without a header.

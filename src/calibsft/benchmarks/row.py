@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from calibsft.errors import InputError
+from calibsft.files.cells import list_of, shown
 from calibsft.schema import Question
-from calibsft.tables import list_of, shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ import typer
 
 from calibsft.cli import INTERRUPTED
 from calibsft.cli.certify import certify
+from calibsft.cli.decision_command import DecisionOptions
 from calibsft.cli.diagnose import diagnose, sampling_options
 from calibsft.cli.ls import ls
 from calibsft.cli.plot import plot
@@ -23,7 +24,7 @@ from calibsft.cli.route import route
 from calibsft.cli.run import run
 from calibsft.cli.score import score
 from calibsft.cli.serve import serve
-from calibsft.cli.stage_command import stage_command, with_options
+from calibsft.cli.stage_command import stage_command, with_fields, with_options
 from calibsft.cli.streams import give_up_output, prepare_streams
 from calibsft.cli.validate import validate
 from calibsft.errors import NO_ROOM, InputError, system_refusal
@@ -35,8 +36,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     **{name: stage_command(stage) for name, stage in STAGES.items()},
     "score": score,
     "diagnose": with_options(diagnose, sampling_options()),
-    "certify": certify,
-    "route": route,
+    "certify": with_fields(certify, DecisionOptions),
+    "route": with_fields(route, DecisionOptions),
     "serve": serve,
     "report": report,
     "plot": plot,

@@ -55,7 +55,7 @@ def diagnose(
     Tells how few confidences a model states, how much of RL's gradient reaches the others, and what they cost
     against the questions' success rates. A model is sampled first: `calibsft diagnose M --benchmarks math-500 --out d`.
     """
-    from calibsft.metrics.confidences import require_policy
+    from calibsft.files.cells import require_policy
     from calibsft.metrics.selection import Where
 
     require_policy(malformed)  # before a model is sampled

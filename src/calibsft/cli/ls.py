@@ -1,18 +1,17 @@
 """`calibsft ls`: what can be named in recipes and options."""
 
-import json
 import sys
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeVar
 
 import typer
 
-from calibsft.cli.options import AsJson
+from calibsft.cli.options import AsJson, print_lines
 from calibsft.errors import unknown_name
-from calibsft.text import printable
 from calibsft.text_table import table_lines
 
 Rows = list[dict[str, Any]]
+Thing = TypeVar("Thing")
 
 
 def ls(
@@ -27,12 +26,8 @@ def ls(
     """List what can be named in recipes and options: benchmarks, engines, targets, methods and more."""
     if what and what not in THINGS:
         unknown_name("thing to list", what, list(THINGS))
-    rows = THINGS[what][1]() if what else [{"name": name, "says": text} for name, (text, _) in THINGS.items()]
-    if as_json:
-        print(json.dumps(rows, indent=2))
-        return
-    lines = benchmark_lines(rows) if what == "benchmarks" else record_lines(rows)
-    print("\n".join(printable(line) for line in lines))
+    rows = THINGS[what][1]() if what else _described(THINGS, lambda thing: thing[0])
+    print_lines(benchmark_lines(rows) if what == "benchmarks" else record_lines(rows), rows, as_json)
 
 
 def benchmarks() -> Rows:
@@ -102,13 +97,13 @@ def _short(names: list[str]) -> str:
 def engines() -> Rows:
     from calibsft.engines import ENGINES
 
-    return [{"name": name, "says": _first_line(kind.load.__module__)} for name, kind in ENGINES.items()]
+    return _described(ENGINES, lambda kind: _first_line(kind.load.__module__))
 
 
 def evidence() -> Rows:
     from calibsft.evidence import EVIDENCE
 
-    return [{"name": name, "says": found.description} for name, found in EVIDENCE.items()]
+    return _described(EVIDENCE, lambda evidence: evidence.description)
 
 
 def formats() -> Rows:
@@ -123,24 +118,19 @@ def formats() -> Rows:
 def targets() -> Rows:
     from calibsft.targets import TARGETS
 
-    return [{"name": name, "says": target.description} for name, target in TARGETS.items()]
+    return _described(TARGETS, lambda target: target.description)
 
 
 def methods() -> Rows:
     from calibsft.rl.methods import METHODS
 
-    return [
-        {"name": name, "says": _first_line(method.rewards.__module__)} for name, method in METHODS.items()
-    ]
+    return _described(METHODS, lambda method: _first_line(method.rewards.__module__))
 
 
 def estimators() -> Rows:
     from calibsft.estimators import ESTIMATORS
 
-    return [
-        {"name": name, "says": _first_line(estimator.estimate.__module__)}
-        for name, estimator in ESTIMATORS.items()
-    ]
+    return _described(ESTIMATORS, lambda estimator: _first_line(estimator.estimate.__module__))
 
 
 def metrics() -> Rows:
@@ -155,7 +145,7 @@ def metrics() -> Rows:
 def figures() -> Rows:
     from calibsft.report.figures import FIGURES
 
-    return [{"name": name, "says": _first_line(plot.draw.__module__)} for name, plot in FIGURES.items()]
+    return _described(FIGURES, lambda plot: _first_line(plot.draw.__module__))
 
 
 def recipes() -> Rows:
@@ -163,7 +153,11 @@ def recipes() -> Rows:
 
     files = {str(f.relative_to(d).with_suffix("")): f for d in recipe_folders() for f in d.rglob("*.yaml")}
     heads = {name: files[name].read_text(encoding="utf-8").partition("\n")[0] for name in sorted(files)}
-    return [{"name": name, "says": head.lstrip("# ").rstrip(":,")} for name, head in heads.items()]
+    return _described(heads, lambda head: head.lstrip("# ").rstrip(":,"))
+
+
+def _described(things: Mapping[str, Thing], says: Callable[[Thing], str]) -> Rows:
+    return [{"name": name, "says": says(thing)} for name, thing in things.items()]
 
 
 def _first_line(module: str) -> str:

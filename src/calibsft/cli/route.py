@@ -2,27 +2,11 @@
 
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calibsft.cli.decided import Decided, exceeded, finish, known_of, policy_paths
-from calibsft.cli.options import (
-    AsJson,
-    By,
-    Conditions,
-    Delta,
-    Force,
-    LocalFormat,
-    LocalModel,
-    Malformed,
-    OnLocalFailure,
-    PerQuestion,
-    PolicyOut,
-    Procedure,
-    Seed,
-    Splits,
-)
+from calibsft.cli.decision_command import Decision, DecisionOptions, decide, exceeded, known_of
 
 if TYPE_CHECKING:
     from calibsft.metrics.selection import Where
@@ -48,20 +32,7 @@ def route(
             " about FILE.",
         ),
     ] = None,
-    delta: Delta = 0.05,
-    procedure: Procedure = "union",
-    per_question: PerQuestion = "random",
-    where: Conditions = None,
-    by: By = None,
-    splits: Splits = 10,
-    seed: Seed = 0,
-    malformed: Malformed = None,
-    policy: PolicyOut = Path("policy.json"),
-    force: Force = False,
-    model: LocalModel = None,
-    format: LocalFormat = None,
-    on_local_failure: OnLocalFailure = None,
-    as_json: AsJson = False,
+    **given: Any,
 ) -> None:
     """Which questions may stay with a small model? `calibsft route both.csv --epsilon 0.01`
 
@@ -69,18 +40,8 @@ def route(
     against asking the strong model everything, with probability 1 − --delta; else it says to defer everything. Two
     evaluations do as well: `calibsft route small-eval --strong large-eval --epsilon 0.01`.
     """
-    from calibsft.metrics.selection import Where, parts
-
-    wanted = parts(file, Where.of(where or ()), by)
-    paths = policy_paths(policy, list(wanted), force)
-    options = model, format, on_local_failure
-    decided = {
-        value: _decide(
-            file, strong, rows, epsilon, delta, procedure, per_question, splits, seed, malformed, options
-        )
-        for value, rows in wanted.items()
-    }
-    finish(decided, paths, by, as_json, force)
+    options = DecisionOptions(**given)
+    decide(file, options, lambda rows: _decide(file, strong, rows, epsilon, options))
 
 
 def _decide(
@@ -88,14 +49,8 @@ def _decide(
     strong: Path | None,
     where: "Where",
     epsilon: float,
-    delta: float,
-    procedure: str,
-    per_question: str,
-    splits: int,
-    seed: int,
-    malformed: str | None,
-    options: tuple[str | None, str | None, str | None],
-) -> Decided:
+    options: DecisionOptions,
+) -> Decision:
     """The route of some of the rows."""
     from calibsft import decisions
     from calibsft.decisions.files import TOKENS, read_routing
@@ -104,27 +59,28 @@ def _decide(
     from calibsft.metrics.files import EVERYTHING
     from calibsft.report.decisions import route_lines
 
-    given = read_routing(file, strong, malformed, per_question, seed, where)
-    known = known_of(given, *options)
+    method, choice, seed = (options.delta, options.procedure), options.per_question, options.seed
+    given = read_routing(file, strong, options.malformed, choice, seed, where)
+    known = known_of(given, options)
     rows = given.rows
     columns = rows["confidence"], rows["local_correct"], rows["strong_correct"], given.questions
     tokens = rows[TOKENS] if TOKENS in rows.columns else None
-    found = decisions.route(*columns, epsilon, delta, procedure, tokens, per_question, seed)
-    tried = decisions.routed_held_out(*columns, epsilon, delta, procedure, tokens, splits, seed, per_question)
+    found = decisions.route(*columns, epsilon, *method, tokens, choice, seed)
+    tried = decisions.routed_held_out(*columns, epsilon, *method, tokens, options.splits, seed, choice)
     names = [field.name for field in fields(decisions.Outcome)]
     spreads = {name: decisions.Spread.of(getattr(outcome, name) for outcome in tried) for name in names}
     held_out = spreads if tried else {}
-    return Decided(
+    return Decision(
         found,
         deferring_policy(found, **known),
         given.left_out,
         {},
         held_out,
-        splits,
-        route_lines(found, held_out, splits),
+        options.splits,
+        route_lines(found, held_out, options.splits),
         [
-            mixture_warning(file, where, per_question, given.questions),
-            mixture_warning(strong, EVERYTHING, per_question) if strong else None,
+            mixture_warning(file, where, choice, given.questions),
+            mixture_warning(strong, EVERYTHING, choice) if strong else None,
             exceeded(held_out, "gross_loss", epsilon, "of accuracy is lost"),
         ],
     )

@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from calibsft.cli.options import AsJson, Conditions, Malformed, print_scores
+from calibsft.cli.options import AsJson, Conditions, Malformed, print_lines, print_scores
 from calibsft.errors import InputError
-from calibsft.text import printable
 
 
 def score(
@@ -46,9 +45,8 @@ def score(
     show_progress = True
     scores = score_file(file, malformed, by, intervals, baseline, show_progress, Where.of(where or ()))
     if as_csv or as_markdown:
-        print("\n".join(printable(line) for line in (csv_lines if as_csv else markdown_lines)(scores)))
+        print_lines((csv_lines if as_csv else markdown_lines)(scores))
         return
     print_scores(dict(scores), as_json)
     if not as_json:
-        lines = correlation_lines(scores) + (difference_lines(scores["against"]) if baseline else [])
-        print("\n".join(printable(line) for line in lines), end="\n" if lines else "")
+        print_lines(correlation_lines(scores) + (difference_lines(scores["against"]) if baseline else []))

@@ -38,8 +38,22 @@ def stage_command(kind: type[Stage]) -> Callable[..., None]:
 
 def with_options(command: Callable[..., None], options: list[Option]) -> Callable[..., None]:
     """`command`, whose `**given` stands for these options, with a signature that names them."""
-    own = [p for p in inspect.signature(command).parameters.values() if p.kind is not p.VAR_KEYWORD]
-    parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in (*map(_parameter, options), *own)]
+    return _signed(command, [*map(_parameter, options), *_own(command)])
+
+
+def with_fields(command: Callable[..., None], fields: type) -> Callable[..., None]:
+    """`command`, whose `**given` stands for the fields of a dataclass, each annotated with its option."""
+    return _signed(command, [*_own(command), *inspect.signature(fields).parameters.values()])
+
+
+def _own(command: Callable[..., None]) -> list[inspect.Parameter]:
+    """The parameters that the command names itself."""
+    return [p for p in inspect.signature(command).parameters.values() if p.kind is not p.VAR_KEYWORD]
+
+
+def _signed(command: Callable[..., None], parameters: list[inspect.Parameter]) -> Callable[..., None]:
+    """`command` with the signature that typer reads; options without a default come first."""
+    parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in parameters]
     parameters.sort(key=lambda p: p.default is not p.empty)
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {p.name: p.annotation for p in parameters}

@@ -1,6 +1,5 @@
 """`calibsft validate`: load benchmarks and grade their golds against themselves."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibsft.cli.ls import record_lines
-from calibsft.cli.options import AsJson
+from calibsft.cli.options import AsJson, print_lines
 from calibsft.errors import InputError
 from calibsft.settings.options import comma_separated
-from calibsft.text import printable
 
 if TYPE_CHECKING:
     from calibsft.benchmarks import Benchmark
@@ -43,10 +41,7 @@ def validate(
     # All are loaded before any is graded: a missing file must not turn up an hour later.
     loaded = [(chosen, chosen.load(data_dir)[:limit]) for chosen in _chosen(benchmark)]
     checks = {chosen.name: _check(chosen.name, questions) for chosen, questions in loaded}
-    if as_json:
-        print(json.dumps({name: _record(check) for name, check in checks.items()}, indent=2))
-    else:
-        print("\n".join(printable(line) for line in check_lines(checks)))
+    print_lines(check_lines(checks), {name: _record(check) for name, check in checks.items()}, as_json)
 
 
 def _chosen(names: list[str]) -> "list[Benchmark]":
@@ -80,7 +75,7 @@ def _record(check: "GoldCheck") -> dict[str, Any]:
 
 def check_lines(checks: "dict[str, GoldCheck]") -> list[str]:
     """One line per benchmark, then the golds that fail."""
-    from calibsft.tables import shown
+    from calibsft.files.cells import shown
 
     rows = [
         {

@@ -11,9 +11,9 @@ import numpy as np
 import polars as pl
 
 from calibsft.errors import InputError, unknown_name
+from calibsft.files.cells import row_of, shown
 from calibsft.metrics.evaluate import Column, id_series
 from calibsft.metrics.table import IntArray
-from calibsft.tables import row_of, shown
 
 FIRST, RANDOM = "first", "random"
 CHOICES = (FIRST, RANDOM)

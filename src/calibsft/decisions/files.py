@@ -1,40 +1,36 @@
-"""What decisions are calibrated on: users' files, folders of verdicts, evaluations, and two of them side by side.
+"""Reads what decisions are calibrated on: users' files, folders of verdicts and evaluations, of one model or of two.
 
-A file is read as `calibsft score` reads it. A confidence that nobody may act on counts as none (`responses.actionable`),
-because that is how a gateway takes it. Does not choose among several responses to a question nor decide anything.
+A file is read as `calibsft score` reads it. A confidence that no decision may act on counts as missing
+(`responses.actionable`), because a gateway treats it so. Does not choose among several responses to a question, and does not
+decide anything.
 """
 
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import polars as pl
 
 from calibsft.artifacts import MANIFEST, file_hash, read_manifest, recorded_settings, shards
 from calibsft.decisions.by_question import ByQuestion
 from calibsft.errors import InputError
-from calibsft.metrics.batches import batches
-from calibsft.metrics.confidences import NEVER_CONFIDENT, confidence_column, require_policy, warn_unread
+from calibsft.files import cells
+from calibsft.files.columns import require_columns
+from calibsft.files.reading import read_columns, read_table
 from calibsft.metrics.files import EVERYTHING, read_scored, reason_column
 from calibsft.metrics.selection import Where
 from calibsft.responses.actionable import actionable
 from calibsft.schema import KEYS, QUESTION_KEYS
-from calibsft.tables import (
-    boolean_column,
-    read_table,
-    refuse_word,
-    require_columns,
-    require_filled,
-    row_of,
-    shown,
-    text_column,
-    truth_column,
-)
 
 ROUTING_COLUMNS = ("question_id", "confidence", "local_correct", "strong_correct")
 TOKENS = "strong_tokens"
-# Which of the strong model's responses is drawn must say nothing about which one of the local model's is.
+NO_TOKENS = "{column} {cell} is not a number of tokens ({rows} such rows); write numbers of 0 or more, or leave the column out"
+UNREADABLE = (
+    "{column} {cell} is not a number in [0, 1]; run with --malformed counted to defer such rows, or drop to skip them"
+    " ({rows} found)"
+)
+# The strong model's responses are drawn independently of the local model's.
 STRONG_STREAM = (0, 1)
 
 
@@ -46,7 +42,7 @@ class Calibration:
     ----------
     rows : confidence (null where there is none) and correctness, of both models for routing.
     questions : which question each answers; the same id in two datasets is two questions.
-    left_out : how many rows say nothing: without a readable gold, or without a confidence where those are dropped.
+    left_out : how many rows do not count: without a readable gold, or without a confidence where those are dropped.
     known : `data_hash`, and model, format and sampling of an evaluation.
     """
 
@@ -72,7 +68,7 @@ def read_calibration(path: Path, malformed: str | None = None, where: Where = EV
         actionable_only=True,
         also_required=["question_id"],
         where=where,
-        unread_are=NEVER_CONFIDENT,
+        unread_are=cells.NEVER_CONFIDENT,
     )
     return Calibration(rows, question_column(rows), left_out, _known(path, where))
 
@@ -102,7 +98,7 @@ def read_routing(
     )
     missing = rows["strong_correct"].is_null()
     if missing.any():
-        name = shown(", ".join(rows.select(keys).row(row_of(missing) - 1)))
+        name = cells.shown(", ".join(rows.select(keys).row(cells.row_of(missing) - 1)))
         raise InputError(
             f"{strong}: question {name} of {path} is not there ({missing.sum()} such rows); give the strong model's"
             " responses to the same questions"
@@ -116,34 +112,35 @@ def question_column(rows: pl.DataFrame) -> pl.Series:
     return rows.select(pl.struct(name for name in QUESTION_KEYS if name in rows.columns)).to_series()
 
 
+def _routing_table(path: Path) -> pl.DataFrame:
+    """A file that must have both models' correctness."""
+    frame = None if path.is_dir() else read_table(path)
+    if frame is None or ("correct" in frame.columns and "local_correct" not in frame.columns):
+        raise InputError(
+            f"{path}: these are one model's responses; give the strong model's responses to the same questions with --strong"
+        )
+    require_columns(path, frame, ROUTING_COLUMNS)
+    return frame
+
+
 def _routing_rows(path: Path, malformed: str | None, where: Where) -> tuple[pl.DataFrame, int]:
     """The rows of a file with both models' correctness, and how many are left out."""
-    require_policy(malformed)
-    if path.is_dir():
-        _refuse_one_model(path)
-    frame = read_table(path)
-    if "correct" in frame.columns and "local_correct" not in frame.columns:
-        _refuse_one_model(path)
-    require_columns(path, frame, ROUTING_COLUMNS)
-    frame = where.of_file(path, frame)
-    # Complaints below count the rows that are taken.
+    cells.require_policy(malformed)
+    frame = where.of_file(path, _routing_table(path))
+    # Complaints below number only the rows that are taken.
     path = Path(f"{path} where {where}") if where else path
     for name in ROUTING_COLUMNS:
         if name != "confidence":
-            require_filled(path, frame, name)
-    confidence = confidence_column(frame["confidence"])
+            cells.require_filled(path, frame, name)
+    confidence = cells.confidence_column(frame["confidence"])
     unread = confidence.is_null()
-    if malformed == "error" and unread.any():
-        cell = shown(frame["confidence"][row_of(unread) - 1])
-        raise InputError(
-            f"{path}, row {row_of(unread)}: confidence {cell} is not a number in [0, 1]; run with --malformed counted"
-            f" to defer such rows, or drop to skip them ({unread.sum()} found)"
-        )
-    if malformed is None and unread.any():
-        row, rows_read = row_of(unread), frame.height
-        warn_unread(path, row, frame["confidence"][row - 1], int(unread.sum()), rows_read, NEVER_CONFIDENT)
+    if fault := cells.Fault.of(unread, frame["confidence"]):
+        if malformed == "error":
+            fault.refuse(path, UNREADABLE)
+        if malformed is None:
+            cells.warn_unread(path, fault, frame.height, cells.NEVER_CONFIDENT)
     frame = frame.with_columns(confidence, *_form(path, frame))
-    verdicts = [boolean_column(path, frame, name) for name in ("local_correct", "strong_correct")]
+    verdicts = [cells.boolean_column(path, frame, name) for name in ("local_correct", "strong_correct")]
     tokens = [_token_column(path, frame)] if TOKENS in frame.columns else []
     rows = frame.with_columns(actionable(frame), *verdicts, *tokens)
     kept = rows.filter(~unread) if malformed == "drop" else rows
@@ -151,41 +148,32 @@ def _routing_rows(path: Path, malformed: str | None, where: Where) -> tuple[pl.D
 
 
 def _form(path: Path, frame: pl.DataFrame) -> list[pl.Series]:
-    """What the file says of the layout of its responses; whatever is no truth value is refused."""
+    """The columns about the layout of responses; a cell that is neither empty nor a boolean is refused."""
     if "well_formed" not in frame.columns:
         return []
-    well_formed = truth_column(path, frame, "well_formed")
-    wrong = well_formed.is_null() & frame["well_formed"].is_not_null()
-    if wrong.any():
-        row = row_of(wrong)
-        refuse_word(path, "well_formed", row, frame["well_formed"][row - 1], int(wrong.sum()))
+    given, well_formed = frame["well_formed"], cells.truth_column(path, frame, "well_formed")
+    cells.refuse_where(path, well_formed.is_null() & given.is_not_null(), given, cells.NO_BOOLEAN)
     return [well_formed, reason_column(frame)] if "reason" in frame.columns else [well_formed]
 
 
 def _token_column(path: Path, frame: pl.DataFrame) -> pl.Series:
-    tokens = text_column(path, frame, TOKENS).cast(pl.Float64, strict=False)
-    wrong = ~(tokens.is_finite() & (tokens >= 0)).fill_null(False)
-    if wrong.any():
-        row = row_of(wrong)
-        raise InputError(
-            f"{path}, row {row}: {TOKENS} {shown(frame[TOKENS][row - 1])} is not a number of tokens ({wrong.sum()} such"
-            " rows); write numbers of 0 or more, or leave the column out"
-        )
+    tokens = cells.text_column(path, frame, TOKENS).cast(pl.Float64, strict=False)
+    cells.refuse_where(path, ~(tokens.is_finite() & (tokens >= 0)).fill_null(False), frame[TOKENS], NO_TOKENS)
     return tokens
 
 
 def _strong_rows(path: Path, keys: list[str], choice: str | None, seed: int) -> pl.DataFrame:
     """One verdict of the strong model per question, with its tokens where they are known; no confidence is needed."""
     wanted = [*KEYS, "correct", "grade", TOKENS]
-    found = pl.concat([batch.rows for batch in batches(path, wanted, [*keys, "correct"])])
+    found = read_columns(path, wanted, [*keys, "correct"])
     if found["grade"].is_null().all():  # without a grade for its gold a verdict says nothing
-        require_filled(path, found, "correct")
+        cells.require_filled(path, found, "correct")
     for name in keys:
-        require_filled(path, found, name)
+        cells.require_filled(path, found, name)
     if "dataset" not in keys:
         _refuse_several_datasets(path, found)
-    found = found.with_columns(text_column(path, found, name) for name in keys).drop_nulls("correct")
-    verdicts = found.select(*keys, boolean_column(path, found, "correct").alias("strong_correct"))
+    found = found.with_columns(cells.text_column(path, found, name) for name in keys).drop_nulls("correct")
+    verdicts = found.select(*keys, cells.boolean_column(path, found, "correct").alias("strong_correct"))
     tokens = _strong_tokens(path, found)
     verdicts = verdicts if tokens is None else verdicts.with_columns(tokens)
     question = question_column(verdicts)
@@ -193,17 +181,11 @@ def _strong_rows(path: Path, keys: list[str], choice: str | None, seed: int) -> 
     return chosen.one_each(seed, *STRONG_STREAM).drop("question")
 
 
-def _refuse_one_model(path: Path) -> NoReturn:
-    raise InputError(
-        f"{path}: these are one model's responses; give the strong model's responses to the same questions with --strong"
-    )
-
-
 def _refuse_several_datasets(path: Path, found: pl.DataFrame) -> None:
     """The same id in two datasets is two questions, which a file without datasets cannot tell apart."""
     several = found.select(pl.col("dataset").n_unique().over("question_id") > 1).to_series()
     if several.any():
-        name = shown(found["question_id"][row_of(several) - 1])
+        name = cells.shown(found["question_id"][cells.row_of(several) - 1])
         raise InputError(
             f"{path}: question {name} is in several datasets; add a column dataset to the local model's responses"
         )
@@ -223,7 +205,7 @@ def _strong_tokens(path: Path, found: pl.DataFrame) -> pl.Series | None:
 
 
 def _known(path: Path, where: Where = EVERYTHING) -> dict[str, Any]:
-    """The data's hash, that of a part of it with which part, and what an evaluation wrote down about itself."""
+    """The hash of the data, with the condition where only a part is taken, and what an evaluation recorded of itself."""
     content = _hash(path)
     part = hashlib.sha256(f"{content} where {where}".encode()).hexdigest() if where else content
     known: dict[str, Any] = {"data_hash": part}

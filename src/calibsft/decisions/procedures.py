@@ -6,12 +6,15 @@ points that were chosen before any data was seen, each with its share of delta, 
 what lies behind it is not tested, so nothing is paid for it. Does not compute bounds.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibsft.errors import unknown_name
+from calibsft.metrics.table import FloatArray, IntArray
 
 UNION, FIXED_SEQUENCE = "union", "fixed-sequence"
 PROCEDURES = (UNION, FIXED_SEQUENCE)
@@ -35,3 +38,26 @@ def accepted(passes: NDArray[np.bool_], procedure: str, starts: Sequence[int]) -
                 break
             found[candidate] = True
     return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ThresholdTable:
+    """Bounds for every threshold, in ascending order, for any budget; `starts` are those of a fixed sequence."""
+
+    starts: ClassVar[Sequence[int]]
+    bounds: FloatArray
+    procedure: str
+
+    def certified(self, budget: float) -> NDArray[np.bool_]:
+        """Which thresholds keep to the budget."""
+        return accepted(self.bounds <= budget, self.procedure, self.starts)
+
+    def lowest(self, budget: float) -> int | None:
+        """The lowest certified threshold, None if there is none."""
+        found = np.flatnonzero(self.certified(budget))
+        return int(found[0]) if len(found) else None
+
+    def tested(self, budget: float, *counts: IntArray) -> Iterator[tuple[Any, ...]]:
+        """For every threshold its number, its counts, its bound, and whether it is certified."""
+        columns = (*counts, self.bounds, self.certified(budget))
+        return zip(range(len(self.bounds)), *(column.tolist() for column in columns), strict=True)

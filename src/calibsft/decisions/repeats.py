@@ -1,6 +1,7 @@
-"""What tells several responses to a question apart: models or prompts in one file, which no certificate should mix unasked.
+"""Finds files that mix models or prompts, which no certificate should mix unasked.
 
-Looks at the columns that decisions do not read. Does not choose among the responses: `by_question` does.
+Looks for columns that tell the responses to one question apart, among those that decisions do not read. Does not choose among
+the responses: `by_question` does.
 """
 
 import shlex
@@ -11,15 +12,16 @@ import polars as pl
 
 from calibsft.decisions.by_question import FIRST
 from calibsft.errors import InputError
-from calibsft.metrics.batches import batches, column_names
+from calibsft.files.cells import some
+from calibsft.files.columns import TEXT_COLUMNS
+from calibsft.files.reading import column_names, read_columns
 from calibsft.metrics.selection import Where
 from calibsft.schema import KEYS, QUESTION_KEYS
-from calibsft.tables import TEXT_COLUMNS, shown
 
-# Of almost all repeated questions: some responses may be missing.
+# A column counts if it does so for almost all repeated questions: some responses may be missing.
 ALMOST_ALL = 0.9
 SHOWN_VALUES = 3
-# They belong to a response or question by their meaning.
+# These columns describe a response or a question, never where it comes from.
 NO_ORIGIN = {*KEYS, *TEXT_COLUMNS, "confidence", "correct", "local_correct", "strong_correct", "token_ids"}
 
 
@@ -34,13 +36,10 @@ def mixture_warning(path: Path, where: Where, choice: str, questions: pl.Series 
     if not found:
         return None
     column, values = found[0]
-    some = ", ".join(shown(value) for value in values[:SHOWN_VALUES]) + (
-        ", …" if len(values) > SHOWN_VALUES else ""
-    )
     chosen = "the first of them in the file alone" if choice == FIRST else "a random mixture of them"
     one = shlex.quote(f"{column}={values[0]}")
     return (
-        f"{path}: responses to one question differ in column '{column}' ({some}), and this holds for {chosen};"
+        f"{path}: responses to one question differ in column '{column}' ({some(values, SHOWN_VALUES)}), and this holds for {chosen};"
         f" --by {column} decides for each by itself, --where {one} for one"
     )
 
@@ -55,7 +54,7 @@ def origins(path: Path, where: Where) -> list[tuple[str, list[str]]]:
     keys = [name for name in QUESTION_KEYS if name in names]
     wanted = list(dict.fromkeys([*keys, *candidates, *where.columns]))
     try:
-        rows = pl.concat([batch.rows.cast(pl.String) for batch in batches(path, wanted)])
+        rows = read_columns(path, wanted).cast(pl.String)
     except (InputError, pl.exceptions.PolarsError):  # lists and records are no names
         return []
     repeated = rows.filter(where.mask(rows)).filter(pl.len().over(keys) > 1)

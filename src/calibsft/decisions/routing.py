@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from calibsft.decisions import procedures
 from calibsft.decisions.bounds import error_rate_upper_bound
 from calibsft.decisions.by_question import ByQuestion, question_series
-from calibsft.decisions.procedures import UNION
+from calibsft.decisions.procedures import UNION, ThresholdTable
 from calibsft.decisions.selective import (
     DELTA,
     LAST_THRESHOLD,
@@ -188,37 +188,25 @@ def _share(part: float, whole: float) -> float:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RoutingTable:
-    """Counts and bounds for every threshold, in ascending order, for any epsilon."""
+class RoutingTable(ThresholdTable):
+    """How many questions every threshold keeps and how many events that makes, for any epsilon."""
 
+    starts = (LAST_THRESHOLD,)
     questions: int
     kept: IntArray
     events: IntArray
-    bounds: FloatArray
-    procedure: str
 
     @classmethod
     def count(cls, questions: Questions, delta: float, procedure: str = UNION) -> "RoutingTable":
         """Bound the rate of events of all thresholds."""
         lost = ~questions.local & questions.strong
         kept, events = accepted_from(questions.reached), accepted_from(questions.reached[lost])
-        tested_at = procedures.level(procedure, delta, CANDIDATES, (LAST_THRESHOLD,))
+        tested_at = procedures.level(procedure, delta, CANDIDATES, cls.starts)
         count = len(questions.reached)
-        return cls(count, kept, events, error_rate_upper_bound(events, count, tested_at), procedure)
-
-    def certified(self, epsilon: float) -> NDArray[np.bool_]:
-        """Which thresholds lose at most `epsilon`."""
-        return procedures.accepted(self.bounds <= epsilon, self.procedure, (LAST_THRESHOLD,))
-
-    def lowest(self, epsilon: float) -> int | None:
-        """The lowest certified threshold; None defers everything."""
-        found = np.flatnonzero(self.certified(epsilon))
-        return int(found[0]) if len(found) else None
+        return cls(error_rate_upper_bound(events, count, tested_at), procedure, count, kept, events)
 
     def candidates(self, epsilon: float) -> tuple[RoutingCandidate, ...]:
-        columns = (self.kept, self.events, self.bounds, self.certified(epsilon))
-        rows = zip(*(column.tolist() for column in columns), strict=True)
         return tuple(
             RoutingCandidate(threshold, kept, events, events / self.questions, bound, passes)
-            for threshold, (kept, events, bound, passes) in enumerate(rows)
+            for threshold, kept, events, bound, passes in self.tested(epsilon, self.kept, self.events)
         )

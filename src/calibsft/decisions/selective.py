@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from calibsft.decisions import procedures
 from calibsft.decisions.bounds import error_rate_upper_bound
 from calibsft.decisions.by_question import ByQuestion, question_series
-from calibsft.decisions.procedures import UNION
+from calibsft.decisions.procedures import UNION, ThresholdTable
 from calibsft.errors import InputError
-from calibsft.metrics.evaluate import Column, checked_responses
-from calibsft.metrics.table import FloatArray, IntArray, decimals
+from calibsft.files.cells import decimals
+from calibsft.metrics.evaluate import Column, checked_responses, filled
+from calibsft.metrics.table import IntArray
 
 LAST_THRESHOLD = 100
 THRESHOLDS = LAST_THRESHOLD + 1
@@ -132,21 +133,11 @@ def checked_reached(
     confidence: Column, correct: Column, question_id: Column
 ) -> tuple[IntArray, NDArray[np.bool_]]:
     """The threshold that each response reaches and whether it was right, refusing by index what is out of range."""
-    filled, missing = _filled(confidence)
-    stated, right = checked_responses(filled, correct, question_id)
+    given, readable = filled(confidence)
+    stated, right = checked_responses(given, correct, question_id)
     reached = hundredths(stated)
-    reached[missing] = NOT_CONFIDENT
+    reached[~readable] = NOT_CONFIDENT
     return reached, right > 0
-
-
-def _filled(confidence: Column) -> tuple[Column, NDArray[np.bool_]]:
-    """The confidences with 0 for those that are missing, and which ones are."""
-    if isinstance(confidence, pl.Series):
-        # A series keeps its precision, which tells what decimals it means.
-        return confidence.fill_null(0), confidence.is_null().to_numpy()
-    missing = np.array([value is None for value in confidence], dtype=bool)
-    filled = [0.0 if value is None else value for value in confidence] if missing.any() else confidence
-    return filled, missing
 
 
 def hundredths(confidence: NDArray[np.floating]) -> IntArray:
@@ -158,13 +149,12 @@ def hundredths(confidence: NDArray[np.floating]) -> IntArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RiskTable:
-    """Counts and bounds for every threshold, in ascending order, for any risk."""
+class RiskTable(ThresholdTable):
+    """How many responses every threshold accepts and how many of them are wrong, for any risk."""
 
+    starts = STARTS
     accepted: IntArray
     errors: IntArray
-    bounds: FloatArray
-    procedure: str
 
     @classmethod
     def of(cls, responses: pl.DataFrame, delta: float, procedure: str = UNION) -> "RiskTable":
@@ -176,26 +166,15 @@ class RiskTable:
     def count(
         cls, reached: IntArray, correct: NDArray[np.bool_], delta: float, procedure: str = UNION
     ) -> "RiskTable":
-        """The same on responses that reach so many `hundredths`."""
+        """The same on responses that reach these `hundredths`."""
         accepted, errors = accepted_from(reached), accepted_from(reached[~correct])
         tested_at = procedures.level(procedure, delta, THRESHOLDS, STARTS)
-        return cls(accepted, errors, error_rate_upper_bound(errors, accepted, tested_at), procedure)
-
-    def certified(self, risk: float) -> NDArray[np.bool_]:
-        """Which thresholds keep the error rate."""
-        return procedures.accepted(self.bounds <= risk, self.procedure, STARTS)
-
-    def lowest(self, risk: float) -> int | None:
-        """The lowest certified threshold, None if there is none."""
-        found = np.flatnonzero(self.certified(risk))
-        return int(found[0]) if len(found) else None
+        return cls(error_rate_upper_bound(errors, accepted, tested_at), procedure, accepted, errors)
 
     def candidates(self, risk: float) -> tuple[Candidate, ...]:
-        columns = (self.accepted, self.errors, self.bounds, self.certified(risk))
-        rows = zip(*(column.tolist() for column in columns), strict=True)
         return tuple(
             Candidate(threshold, n, k, k / n if n else None, bound, passes)
-            for threshold, (n, k, bound, passes) in enumerate(rows)
+            for threshold, n, k, bound, passes in self.tested(risk, self.accepted, self.errors)
         )
 
 

@@ -15,10 +15,11 @@ from calibsft.engines.engine import Engine, EngineKind, Request
 from calibsft.engines.settings import EngineSettings
 from calibsft.engines.text_engine import TextEngine
 from calibsft.errors import InputError
+from calibsft.files.cells import shown, text_column
+from calibsft.files.reading import read_table
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.prompts import prompt_ids
 from calibsft.responses.spans import decode
-from calibsft.tables import read_table, require_columns, require_filled, shown, text_column
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -82,9 +83,7 @@ class ScriptedEngine(TextEngine):
 
 def read_script(path: Path) -> dict[str, list[str]]:
     """The responses to each question in a file, in its order; a response may be empty."""
-    frame = read_table(path)
-    require_columns(path, frame, ("question", "response"))
-    require_filled(path, frame, "question")
+    frame = read_table(path, ("question", "response"), filled=("question",))
     found: dict[str, list[str]] = {}
     responses = text_column(path, frame, "response").fill_null("")
     for question, response in zip(text_column(path, frame, "question"), responses, strict=True):

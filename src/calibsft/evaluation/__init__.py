@@ -19,12 +19,12 @@ from calibsft.engines import EngineSettings, load_engine
 from calibsft.errors import InputError
 from calibsft.estimators import Estimator, Evaluated, choose_estimators
 from calibsft.evaluation.settings import EvalSettings
+from calibsft.files.parquet import ROWS as ROWS
 from calibsft.judge.settings import JudgeSettings
 from calibsft.metrics import score_table
 from calibsft.questions import evaluated_benchmark
 from calibsft.responses.formats import Format
 from calibsft.schema import KEYS, Question
-from calibsft.tables import ROWS as ROWS
 from calibsft.verify.judged import AnswerJudge, load_answer_judge
 from calibsft.verify.verdicts import verify_responses
 

@@ -12,11 +12,12 @@ import numpy as np
 import polars as pl
 
 from calibsft.errors import InputError
+from calibsft.files.cells import decimals
 from calibsft.metrics.bootstrap import LEVEL, REPLICATES, Cells, Draws, interval, intervals, resample
 from calibsft.metrics.counts import compact
 from calibsft.metrics.registry import COMPARED, METRICS
 from calibsft.metrics.result import MEAN_OVER_DATASETS, Difference, Differences, Intervals
-from calibsft.metrics.table import FloatArray, decimals
+from calibsft.metrics.table import FloatArray
 from calibsft.progress import Progress
 
 # Names are coded in 32 bits: one number for the pair is found much faster than the pair.

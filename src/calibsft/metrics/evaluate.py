@@ -12,10 +12,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from calibsft.errors import InputError
+from calibsft.files.cells import decimals
 from calibsft.metrics.questions import mean_over_questions, question_sums
 from calibsft.metrics.registry import QUESTION_METRICS, TABLE_METRICS
 from calibsft.metrics.result import Metrics
-from calibsft.metrics.table import ConfidenceTable, decimals
+from calibsft.metrics.table import ConfidenceTable
 
 Column: TypeAlias = Sequence[Any] | NDArray[Any] | pl.Series
 
@@ -71,6 +72,18 @@ def checked_responses(
     _refuse("confidence", stated, ~((stated >= 0) & (stated <= 1)), "a number in [0, 1]")
     _refuse("correct", right, ~((right == 0) | (right == 1)), "0 or 1")
     return stated, right
+
+
+def filled(confidence: Column) -> tuple[Column, NDArray[np.bool_]]:
+    """The confidences with 0 for those that could not be read, and which ones could."""
+    if isinstance(confidence, pl.Series):
+        # A series keeps its precision, which tells what decimals it means; one of nulls alone has no type to fill.
+        typed = confidence.cast(pl.Float64) if confidence.dtype == pl.Null else confidence
+        return typed.fill_null(0), typed.is_not_null().to_numpy()
+    if isinstance(confidence, np.ndarray) and confidence.dtype != object:
+        return confidence, np.ones(len(confidence), dtype=bool)
+    read = np.array([value is not None for value in confidence], dtype=bool)
+    return confidence if read.all() else [0 if value is None else value for value in confidence], read
 
 
 def _numbers(name: str, values: Column) -> NDArray[Any]:

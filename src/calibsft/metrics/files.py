@@ -1,33 +1,43 @@
-"""Score a user's own file: the strict reading of its confidences, and what to do with those that are none.
+"""Score a user's own file: which of its rows count, and what happens to confidences that cannot be read.
 
-A file is read some rows at a time and counted, so its length does not matter; complaints name the file, the row and the
-way out. Does not compute anything (`score` does) and does not read model responses: a confidence here is already a
-number, or its plain decimal text.
+A file is read batch by batch and counted, so its length does not matter. Does not judge single cells (`files.cells` does),
+compute metrics (`score` does) or read model responses.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from calibsft.errors import InputError
-from calibsft.metrics.batches import batches
+from calibsft.files.cells import (
+    COUNTED,
+    EMPTY,
+    NO_BOOLEAN,
+    Fault,
+    confidence_column,
+    require_policy,
+    text_column,
+    truth_column,
+    warn_unread,
+)
+from calibsft.files.reading import batches
 from calibsft.metrics.compare import differences
-from calibsft.metrics.confidences import COUNTED, confidence_column, require_policy, warn_unread
 from calibsft.metrics.counts import KEYS, Counts, Tally
 from calibsft.metrics.result import Scores
 from calibsft.metrics.score import score_counts
 from calibsft.metrics.selection import Where
 from calibsft.metrics.table import IntArray
 from calibsft.responses.actionable import actionable
-from calibsft.tables import refuse_empty, refuse_word, row_of, shown, text_column, truth_column
 
 EVERYTHING = Where()
-# What a file may say of the layout of its responses: whether it is well formed, and why not.
+# Optional columns about the layout of a response: whether it is well formed, and why not.
 FORM = ("well_formed", "reason")
 COLUMNS = (*KEYS, *FORM)
+UNREADABLE = (
+    "{column} {cell} is not a number in [0, 1]; run with --malformed drop to skip such rows ({rows} found)"
+)
 
 
 def score_file(
@@ -106,29 +116,20 @@ def read_scored(
     return pl.concat(list(file)).drop(file.missing), file.dropped
 
 
-@dataclass(slots=True)
-class _Fault:
-    """Rows with the same mistake: the first, what stands there, and how many there are."""
-
-    row: int
-    cell: object
-    rows: int
-
-
 class ScoredFile:
-    """The rows of a file that are scored, some at a time, with all of `COLUMNS`; whatever is wrong is told after the last.
+    """The rows of a file that are scored, batch by batch, with all of `COLUMNS`; mistakes are refused after the last.
 
     Parameters
     ----------
-    actionable_only : take away the confidences that a decision may not act on, as `responses.actionable` has it.
+    actionable_only : treat confidences that a decision may not act on as missing (`responses.actionable`).
     also_required : columns that the file must have besides confidence and correct.
-    where : which rows to take; whatever stands in the others is not looked at.
-    unread_are : what rows without a readable confidence do, told in a warning unless `malformed` names a policy.
+    where : which rows to take; the others are not checked.
+    unread_are : what happens to rows without a readable confidence, for a warning where `malformed` is None.
 
     Attributes
     ----------
-    dropped : how many rows are left out: those that a policy drops, and verdicts without a readable gold.
-    missing : the columns of `COLUMNS` that the file does not have, or that name nothing; known after the last row.
+    dropped : how many rows are left out: those that the policy drops, and verdicts without a readable gold.
+    missing : columns of `COLUMNS` that the file does not have, or that are empty texts; known after the last row.
     """
 
     def __init__(
@@ -150,7 +151,7 @@ class ScoredFile:
         self._columns = {"dataset": by, "question_id": "question_id"}
         self._columns |= {"split": "split"} if by == "dataset" else {}
         self._present: set[str] = set()
-        self._faults: dict[tuple[str, str], _Fault] = {}
+        self._faults: dict[tuple[str, str], Fault] = {}
         self._read = self._taken = self._kept = 0
         self._named = False
         self._numbers: IntArray = np.zeros(0, dtype=np.int64)
@@ -168,7 +169,7 @@ class ScoredFile:
         self._refuse()
         fault = self._faults.get(("unread", "confidence"))
         if self._malformed is None and fault:
-            warn_unread(self._path, fault.row, fault.cell, fault.rows, self._taken, self._unread_are)
+            warn_unread(self._path, fault, self._taken, self._unread_are)
 
     @property
     def missing(self) -> list[str]:
@@ -180,56 +181,68 @@ class ScoredFile:
         return name if name in FORM else self._columns.get(name)
 
     def _checked(self, raw: pl.DataFrame) -> pl.DataFrame:
+        """The rows of a batch that are scored."""
         self._numbers = np.flatnonzero(self._where.mask(raw))
         raw = raw[self._numbers] if self._where else raw
+        rows = self._judged(raw)
+        self._note_mistakes(raw, rows)
         self._taken += raw.height
-        confidence = confidence_column(raw["confidence"])
-        correct = truth_column(self._path, raw, "correct")
-        names = {key: text_column(self._path, raw, name) for key, name in self._columns.items()}
-        form = {"well_formed": truth_column(self._path, raw, "well_formed"), "reason": reason_column(raw)}
-        rows = pl.DataFrame({"confidence": confidence, "correct": correct, "split": None, **names, **form})
-        # Where correctness is empty nothing is scored: a verdict without a readable gold, or else a mistake.
+        self._named |= bool((rows["dataset"] != "").any())
+        # Only unreadable confidences are dropped; one that a decision may not act on still counts.
+        keep = rows["correct"].is_not_null()
+        if self._malformed == "drop":
+            keep &= rows["confidence"].is_not_null()
+        kept = (rows.with_columns(actionable(rows)) if self._actionable_only else rows).filter(keep)
+        self.dropped += rows.height - kept.height
+        return kept
+
+    def _judged(self, raw: pl.DataFrame) -> pl.DataFrame:
+        """The cells as what they mean, null where they mean nothing."""
+        return pl.DataFrame(
+            {
+                "confidence": confidence_column(raw["confidence"]),
+                "correct": truth_column(self._path, raw, "correct"),
+                "split": pl.repeat(None, len(raw), dtype=pl.String, eager=True),
+                **{key: text_column(self._path, raw, name) for key, name in self._columns.items()},
+                "well_formed": truth_column(self._path, raw, "well_formed"),
+                "reason": reason_column(raw),
+            }
+        )
+
+    def _note_mistakes(self, raw: pl.DataFrame, rows: pl.DataFrame) -> None:
+        # A row without correctness is not scored: it is a verdict without a readable gold, or else a mistake.
         empty = raw["correct"].is_null()
         self._note("empty", raw["correct"], empty)
-        self._note("unread", raw["correct"], correct.is_null() & ~empty)
-        self._note("unread", raw["confidence"], confidence.is_null() & ~empty)
+        for name in ("correct", "confidence"):
+            self._note("unread", raw[name], rows[name].is_null() & ~empty)
         for name in self._columns.values():
             self._note("empty", raw[name], raw[name].is_null() & ~empty)
-        self._named |= bool((names["dataset"] != "").any())
-        self._note(
-            "unread", raw["well_formed"], rows["well_formed"].is_null() & raw["well_formed"].is_not_null()
-        )
-        if self._actionable_only:
-            rows = rows.with_columns(actionable(rows))
-        # What is dropped is unreadable; what states a confidence that nobody may act on still counts.
-        keep = correct.is_not_null() & (confidence.is_not_null() if self._malformed == "drop" else True)
-        kept = rows.filter(keep)
-        self.dropped += rows.height - kept.height
-        return kept.with_columns(pl.col("split").cast(pl.String))
+        form = raw["well_formed"]
+        self._note("unread", form, rows["well_formed"].is_null() & form.is_not_null())
 
     def _note(self, mistake: str, cells: pl.Series, wrong: pl.Series) -> None:
-        if wrong.any():
-            row = row_of(wrong)
-            first = _Fault(self._read + int(self._numbers[row - 1]) + 1, cells[row - 1], 0)
-            self._faults.setdefault((mistake, cells.name), first).rows += int(wrong.sum())
+        """Remember the first of the wrong rows by its place in the file, and how many there are."""
+        if fault := Fault.of(wrong, cells):
+            if known := self._faults.get((mistake, cells.name)):
+                known.rows += fault.rows
+            else:
+                fault.row = self._read + int(self._numbers[fault.row - 1]) + 1
+                self._faults[mistake, cells.name] = fault
 
     def _refuse(self) -> None:
-        """Complain about what was wrong anywhere in the rows that are taken, columns first."""
+        """Refuse mistakes in any row that is taken, empty cells first."""
         if self._taken == 0:
             self._where.refuse_none(self._path)
         for column in ("correct", *self._columns.values()):
             # Verdicts have a grade; without one for the gold there is nothing to score.
             allowed = column == "correct" and "grade" in self._present
             if column in self._present and not allowed and (fault := self._faults.get(("empty", column))):
-                refuse_empty(self._path, column, fault.row, fault.rows)
+                fault.refuse(self._path, EMPTY)
         if self._malformed == "error" and (fault := self._faults.get(("unread", "confidence"))):
-            raise InputError(
-                f"{self._path}, row {fault.row}: confidence {shown(fault.cell)} is not a number in [0, 1];"
-                f" run with --malformed drop to skip such rows ({fault.rows} found)"
-            )
+            fault.refuse(self._path, UNREADABLE)
         for column in ("correct", "well_formed"):
             if fault := self._faults.get(("unread", column)):
-                refuse_word(self._path, column, fault.row, fault.cell, fault.rows)
+                fault.refuse(self._path, NO_BOOLEAN)
         if self._kept == 0:
             raise InputError(
                 f"{self._path}: no row has a readable confidence; write numbers in [0, 1] into that column"

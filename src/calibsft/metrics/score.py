@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import polars as pl
 
 from calibsft.errors import InputError
+from calibsft.files.cells import decimals, row_of
 from calibsft.metrics.compare import scored_intervals
 from calibsft.metrics.correlation import pearson, spearman
 from calibsft.metrics.counts import KEYS, Counts, Tally
-from calibsft.metrics.evaluate import ECE_CONVENTION, checked_responses, metrics_of
+from calibsft.metrics.evaluate import ECE_CONVENTION, checked_responses, filled, metrics_of
 from calibsft.metrics.registry import COMPARED, POOLED_METRICS, QUESTION_METRICS, TABLE_METRICS
 from calibsft.metrics.result import MEAN_OVER_DATASETS, Means, Metrics, Scores
-from calibsft.metrics.table import ConfidenceTable, decimals
-from calibsft.tables import row_of
+from calibsft.metrics.table import ConfidenceTable
 
 EXCLUDED_KEYS = ("brier", "ece", "auroc")
 
@@ -80,11 +80,9 @@ def _checked(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
             raise InputError(
                 f"row {row_of(frame[key].is_null())}: '{key}' is empty; fill it or drop the column"
             )
-    confidence = frame["confidence"]
-    if confidence.dtype == pl.Null:
-        confidence = confidence.cast(pl.Float64)
-    stated, right = checked_responses(confidence.fill_null(0), frame["correct"], None)
-    read = pl.Series(decimals(stated)).set(confidence.is_null(), None)
+    given, readable = filled(frame["confidence"])
+    stated, right = checked_responses(given, frame["correct"], None)
+    read = pl.Series(decimals(stated)).set(pl.Series(~readable), None)
     columns = {key: frame[key] for key in keys}
     if "well_formed" in frame.columns:
         columns["well_formed"] = frame["well_formed"].cast(pl.Boolean)

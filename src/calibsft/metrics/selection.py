@@ -1,7 +1,7 @@
-"""Part of a table of responses: the rows where columns have given values, and every value of a column by itself.
+"""Selects part of a table of responses: rows where columns have given values, or each value of a column in turn.
 
 Used by every command that reads responses, so that `--where` and `--by` mean the same in all of them. Cells are compared
-as text, as `batches` reads them. Does not judge or score a row.
+as text, as `files.reading.batches` reads them. Does not judge or score a row.
 """
 
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from typing import NoReturn
 import polars as pl
 
 from calibsft.errors import InputError
-from calibsft.metrics.batches import batches
-from calibsft.tables import refuse_empty, row_of, shown
+from calibsft.files.cells import EMPTY, refuse_where, shown, some
+from calibsft.files.reading import read_columns
 
-# So many results are more than anyone reads, and a column of names is easily taken for one of groups.
+# Nobody reads more results than this, and a column of names is easily mistaken for one of groups.
 MOST_VALUES = 100
 SHOWN_VALUES = 5
 
@@ -74,7 +74,7 @@ class Where:
         return rows.select(self.expression).to_series()
 
     def of_file(self, path: Path, rows: pl.DataFrame) -> pl.DataFrame:
-        """Those of all `rows` of a file that are taken, whatever types another reader gave the columns."""
+        """The rows of a whole table that are taken; cells are compared as text, whatever types the table has."""
         if not self:
             return rows
         taken = rows.filter(self.mask(_texts(path, self.columns)))
@@ -85,9 +85,8 @@ class Where:
     def refuse_none(self, path: Path) -> NoReturn:
         """Say that no row is taken, and what the columns hold instead."""
         held = _texts(path, self.columns)
-        known = "; ".join(
-            f"{name} is {_some(held[name].fill_null('').unique().sort())}" for name in self.columns
-        )
+        values = {name: held[name].fill_null("").unique().sort() for name in self.columns}
+        known = "; ".join(f"{name} is {some(values[name], SHOWN_VALUES)}" for name in values)
         raise InputError(f"{path}: no row has {self}; choose other values with --where ({known})")
 
 
@@ -96,15 +95,13 @@ def parts(path: Path, where: Where, by: str | None) -> dict[str, Where]:
     if by is None:
         return {"": where}
     table = _texts(path, [*where.columns, by])
-    empty = table[by].is_null() & where.mask(table)
-    if empty.any():
-        refuse_empty(path, by, row_of(empty), int(empty.sum()))
+    refuse_where(path, table[by].is_null() & where.mask(table), table[by], EMPTY)
     values = table.filter(where.mask(table))[by].unique().sort()
     if values.is_empty():
         where.refuse_none(path)
     if len(values) > MOST_VALUES:
         raise InputError(
-            f"{path}: column '{by}' has {len(values):,} values ({_some(values)}), and --by gives a result for each; choose a"
+            f"{path}: column '{by}' has {len(values):,} values ({some(values, SHOWN_VALUES)}), and --by gives a result for each; choose a"
             f" column with at most {MOST_VALUES}"
         )
     return {value: where.also(by, value) for value in values}
@@ -113,9 +110,4 @@ def parts(path: Path, where: Where, by: str | None) -> dict[str, Where]:
 def _texts(path: Path, columns: Sequence[str]) -> pl.DataFrame:
     """The columns of a file as texts."""
     wanted = list(dict.fromkeys(columns))
-    return pl.concat([batch.rows.cast(pl.String) for batch in batches(path, wanted, wanted)])
-
-
-def _some(values: pl.Series) -> str:
-    more = ", …" if len(values) > SHOWN_VALUES else ""
-    return ", ".join(shown(value) for value in values[:SHOWN_VALUES]) + more
+    return read_columns(path, wanted, wanted).cast(pl.String)

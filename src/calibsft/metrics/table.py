@@ -11,6 +11,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from calibsft.files.cells import decimals
+
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 
@@ -55,12 +57,3 @@ class ConfidenceTable:
     def wrong(self) -> IntArray:
         """Incorrect responses per value."""
         return self.n - self.k
-
-
-def decimals(values: NDArray[Any]) -> FloatArray:
-    """Confidences as the decimals that they were meant to be, in full precision."""
-    # A float32 0.7 widens to 0.69999999, on the wrong side of a bin edge; its shortest decimal is what was meant.
-    if values.dtype.kind == "f" and values.dtype.itemsize < 8:
-        distinct, places = np.unique(values, return_inverse=True)
-        return distinct.astype(str).astype(np.float64)[places]
-    return values.astype(np.float64, copy=False)

@@ -1,7 +1,8 @@
 """The whole diagnosis of a confidence prior, from arrays: `calibsft.prior.diagnose`.
 
 Puts concentration, Propositions 1 and 2, and the verdict together. Responses whose confidence is unreadable are
-left out of everything and their share is told, and so is the share of malformed ones where it is known. Does not read files or draw anything.
+left out of everything. Their share is part of the diagnosis, and so is that of malformed ones where it is known. Does not
+read files or draw anything.
 """
 
 from dataclasses import asdict, dataclass
@@ -9,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from calibsft.errors import InputError
+from calibsft.files.cells import decimals
 from calibsft.metrics.calibration import ReliabilityBin, brier, expected_calibration_error, reliability_bins
-from calibsft.metrics.evaluate import Column, checked_responses, id_series
+from calibsft.metrics.evaluate import Column, checked_responses, filled, id_series
 from calibsft.metrics.ranking import auroc
-from calibsft.metrics.table import ConfidenceTable, IntArray, decimals
+from calibsft.metrics.table import ConfidenceTable, IntArray
 from calibsft.prior.concentration import Concentration, by_correctness, concentration
 from calibsft.prior.floor import Floor, Groups, brier_floor
 from calibsft.prior.gradient import Gradient, reward_gradient
@@ -84,8 +85,8 @@ def diagnose(
     """
     if group_size < 1:
         raise InputError(f"the group size is {group_size}; RL samples at least one response per question")
-    readable = _readable(confidence)
-    values, right = checked_responses(_filled(confidence, readable), correct, question_id)
+    given, readable = filled(confidence)
+    values, right = checked_responses(given, correct, question_id)
     if not readable.any():
         raise InputError("no response states a readable confidence, so there is no prior to diagnose")
     stated, right = decimals(values[readable]), right[readable].astype(bool)
@@ -123,26 +124,6 @@ def _diagnosed(
         floor=floor,
         verdict=verdict(findings),
     )
-
-
-def _readable(confidence: Column) -> NDArray[np.bool_]:
-    if isinstance(confidence, pl.Series):
-        return confidence.is_not_null().to_numpy()
-    if isinstance(confidence, np.ndarray) and confidence.dtype != object:
-        return np.ones(len(confidence), dtype=bool)
-    return np.array([value is not None for value in confidence], dtype=bool)
-
-
-def _filled(confidence: Column, readable: NDArray[np.bool_]) -> Column:
-    """`confidence` with 0 for what could not be read."""
-    if readable.all():
-        return confidence
-    if isinstance(confidence, pl.Series):
-        # A column of nulls alone has no type to fill.
-        return (
-            confidence.fill_null(0) if confidence.dtype != pl.Null else pl.zeros(len(confidence), eager=True)
-        )
-    return [0 if value is None else value for value in confidence]
 
 
 def _numbered(ids: Column) -> IntArray:

@@ -14,6 +14,10 @@ import polars as pl
 
 from calibsft.artifacts import JOURNAL, MANIFEST, read_manifest, shards, telling_damage
 from calibsft.errors import InputError, unknown_name
+from calibsft.files.cells import text_column
+from calibsft.files.columns import require_columns
+from calibsft.files.parquet import ROWS
+from calibsft.files.reading import read_table
 from calibsft.metrics.files import EVERYTHING, FORM, read_scored
 from calibsft.metrics.selection import Where, parts
 from calibsft.report.responses import evaluated_responses, file_responses
@@ -21,7 +25,6 @@ from calibsft.report.runs import read_evaluation, summarise, summarise_training
 from calibsft.report.summary import ModelResult, Responses, RunSummary
 from calibsft.responses.parse import Reason
 from calibsft.schema import KEYS, QUESTION_KEYS
-from calibsft.tables import ROWS, read_table, require_columns, text_column
 
 ONE_DATASET = "all"
 REASON_UNKNOWN = "unknown"

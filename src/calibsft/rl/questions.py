@@ -14,13 +14,14 @@ from transformers import PreTrainedTokenizerBase
 from calibsft.artifacts import QUESTIONS, shards
 from calibsft.benchmarks.files import load_questions
 from calibsft.errors import InputError
+from calibsft.files.cells import row_of, text_column
+from calibsft.files.reading import read_table
 from calibsft.progress import info, warn
 from calibsft.responses.formats import Format
 from calibsft.responses.prompts import prompt_ids
 from calibsft.rl.method import Method
 from calibsft.schema import QUESTION_KEYS, Question
 from calibsft.success_rates import count_endings, ending_lines, rate_questions
-from calibsft.tables import read_table, text_column
 
 SUCCESS_RATE = "success_rate"
 SuccessRates = Mapping[tuple[str, str], float]
@@ -89,7 +90,7 @@ def _rates_of_file(path: Path, questions: Sequence[Question]) -> SuccessRates:
     rates = rates.cast(pl.Float64, strict=False)
     wrong = rates.is_null() | ~rates.is_between(0, 1)
     if wrong.any():
-        row = int(wrong.arg_true()[0]) + 1
+        row = row_of(wrong)
         raise InputError(
             f"{path}, row {row}: success_rate {frame[SUCCESS_RATE][row - 1]!r} is not a number in [0, 1]; correct it"
             " or leave the column out"

@@ -9,6 +9,8 @@ from transformers.trainer_utils import set_seed
 
 from calibsft.artifacts import JOURNAL
 from calibsft.errors import InputError
+from calibsft.files.cells import boolean_column
+from calibsft.files.reading import read_table
 from calibsft.models import context_length, load_model, load_tokenizer, pick_device, require_one_gpu
 from calibsft.progress import FIRST_PROCESS, Progress, warn
 from calibsft.responses.formats import Format
@@ -20,7 +22,6 @@ from calibsft.sft.fitting_rows import balanced_again
 from calibsft.sft.settings import SftSettings
 from calibsft.sft.supervision import write_supervision
 from calibsft.sft.trainer import CalibSftTrainer
-from calibsft.tables import boolean_column, read_table
 from calibsft.training.adapters import with_adapters
 from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint
 from calibsft.training.final import require_savable, save_model

@@ -1,6 +1,6 @@
-"""The pool of graded responses that a training set is built from, from a run or from a user's own file.
+"""The pool of graded responses that a training set is built from: of a run, or of a user's own file.
 
-Lazy: millions of responses are labelled before any text is read, and their text is read part by part.
+Lazy: millions of responses are labelled before any text is read, and texts are read part by part.
 """
 
 from dataclasses import dataclass
@@ -10,24 +10,23 @@ import polars as pl
 
 from calibsft.artifacts import QUESTIONS, shards
 from calibsft.errors import InputError
+from calibsft.files.cells import boolean_column, refuse_where, text_column
+from calibsft.files.columns import response_rows
+from calibsft.files.reading import read_table
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse
 from calibsft.schema import QUESTION_KEYS
 from calibsft.success_rates import ending_column
 from calibsft.table_schemas import GRADED, TEXTS
-from calibsft.tables import (
-    boolean_column,
-    read_table,
-    require_columns,
-    require_filled,
-    response_rows,
-    row_of,
-    shown,
-    text_column,
-)
 
 REQUIRED = ("question_id", "question", "response", "correct")
-OPTIONAL = ("sample", "finished", "dataset")
+# An empty response is a malformed one; other cells must not be empty.
+FILLED = ("question_id", "question", "correct", "sample", "finished", "dataset")
+SEVERAL_QUESTIONS = "{column} {cell} stands for different questions; give every question its own id, or add a column 'dataset'"
+SINGLE = (
+    "question {cell} has a single rollout, which gives no success rate ({rows} such questions); sample it more often or"
+    " remove it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +54,7 @@ def pool_of_file(path: Path, confidence_format: Format) -> Pool:
     `token_ids` (lists, or JSON lists as text), `dataset`. An empty response is a malformed one, not a mistake in
     the file: leaving it out would change its question's success rate.
     """
-    frame = read_table(path)
-    require_columns(path, frame, REQUIRED)
-    for column in (*REQUIRED, *OPTIONAL):
-        if column in frame.columns and column != "response":
-            require_filled(path, frame, column)
+    frame = read_table(path, REQUIRED, FILLED)
     frame = response_rows(path, frame).with_columns(
         boolean_column(path, frame, "correct"),
         text_column(path, frame, "question"),
@@ -96,17 +91,8 @@ def _token_ids(path: Path, frame: pl.DataFrame) -> pl.Series:
 
 
 def _check(path: Path, frame: pl.DataFrame) -> None:
-    texts = frame.select(pl.col("question").n_unique().over("dataset", "question_id") > 1).to_series()
-    if texts.any():
-        row = row_of(texts)
-        raise InputError(
-            f"{path}, row {row}: question_id {shown(frame['question_id'][row - 1])} stands for different questions;"
-            " give every question its own id, or add a column 'dataset'"
-        )
-    single = frame.select(pl.len().over("dataset", "question_id") == 1).to_series()
-    if single.any():
-        row = row_of(single)
-        raise InputError(
-            f"{path}, row {row}: question {shown(frame['question_id'][row - 1])} has a single rollout, which gives no success rate"
-            f" ({single.sum()} such questions); sample it more often or remove it"
-        )
+    """Refuse an id of several questions, and questions with a single response."""
+    several = frame.select(pl.col("question").n_unique().over(QUESTION_KEYS) > 1).to_series()
+    refuse_where(path, several, frame["question_id"], SEVERAL_QUESTIONS)
+    single = frame.select(pl.len().over(QUESTION_KEYS) == 1).to_series()
+    refuse_where(path, single, frame["question_id"], SINGLE)

@@ -6,10 +6,10 @@ from typing import NoReturn
 import polars as pl
 
 from calibsft.errors import InputError
+from calibsft.files.cells import shown
 from calibsft.responses.formats import FORMATS, Format
 from calibsft.responses.parse import parse
 from calibsft.schema import LABEL, QUESTION_KEYS
-from calibsft.tables import shown
 from calibsft.targets.pool import Pool
 
 # Responses on which other formats are tried.

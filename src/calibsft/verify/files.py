@@ -9,18 +9,10 @@ from typing import Any
 import polars as pl
 
 from calibsft.errors import InputError
-from calibsft.metrics.confidences import confidence_column
+from calibsft.files.cells import confidence_column, list_of, optional_text, refuse_where, text_column
+from calibsft.files.columns import response_rows
+from calibsft.files.reading import read_table
 from calibsft.success_rates import ending_column
-from calibsft.tables import (
-    list_of,
-    read_table,
-    require_columns,
-    require_filled,
-    response_rows,
-    row_of,
-    shown,
-    text_column,
-)
 from calibsft.verify import GRADERS
 from calibsft.verify.math import MATH
 from calibsft.verify.math.numbers import tolerances
@@ -38,11 +30,11 @@ def read_responses(path: Path) -> pl.DataFrame:
     response has no answer element; and `confidence`, which counts instead of the confidence in the response. An empty
     response is malformed, not an error.
     """
-    frame = read_table(path)
-    require_columns(path, frame, ("question_id", "response", "gold"))
-    for column in ("question_id", "gold", "dataset", "sample", "finished", "kind"):
-        if column in frame.columns:
-            require_filled(path, frame, column)
+    frame = read_table(
+        path,
+        required=("question_id", "response", "gold"),
+        filled=("question_id", "gold", "dataset", "sample", "finished", "kind"),
+    )
     stated = [_stated_column(frame["confidence"])] if "confidence" in frame.columns else []
     return response_rows(path, frame).select(
         "dataset",
@@ -66,25 +58,14 @@ def _stated_column(cells: pl.Series) -> pl.Series:
     return read.set(cells.is_null(), None).alias(STATED)
 
 
-def optional_text(path: Path, frame: pl.DataFrame, column: str) -> pl.Series:
-    """`column` as text; all null if the file does not have it."""
-    if column in frame.columns:
-        return text_column(path, frame, column)
-    return pl.Series(column, [None] * len(frame), dtype=pl.String)
-
-
 def kind_column(path: Path, frame: pl.DataFrame) -> pl.Series:
     """The grader of each row, `math` if the file has no such column; refuses an unknown one."""
     if "kind" not in frame.columns:
         return pl.Series("kind", [DEFAULT_KIND] * len(frame))
     kinds = text_column(path, frame, "kind").str.strip_chars()
     unknown = ~kinds.is_in(list(GRADERS))
-    if unknown.any():
-        row = row_of(unknown)
-        raise InputError(
-            f"{path}, row {row}: unknown grader {shown(kinds[row - 1])} in column 'kind';"
-            f" write one of {', '.join(GRADERS)}"
-        )
+    complaint = f"unknown grader {{cell}} in column 'kind'; write one of {', '.join(GRADERS)}"
+    refuse_where(path, unknown, kinds, complaint)
     return kinds
 
 
@@ -98,22 +79,17 @@ def gold_column(path: Path, frame: pl.DataFrame) -> pl.Series:
         )
     rows = zip(column.to_list(), kind_column(path, frame), strict=True)
     golds = [_aliases(gold, kind) for gold, kind in rows]
-    for row, aliases in enumerate(golds, start=1):
-        if not any(alias.strip() for alias in aliases):
-            raise InputError(
-                f"{path}, row {row}: 'gold' is empty; write the reference answer, or remove the row"
-            )
+    empty = pl.Series([not any(alias.strip() for alias in aliases) for aliases in golds])
+    refuse_where(path, empty, column, "'gold' is empty; write the reference answer, or remove the row")
     return pl.Series("gold", golds, dtype=pl.List(pl.String))
 
 
 def tolerance_column(path: Path, frame: pl.DataFrame) -> pl.Series:
     """The tolerance of each row, empty for none; refuses what is no list of positive decimals."""
     given = optional_text(path, frame, "tolerance").fill_null("")
-    for row, text in enumerate(given, start=1):
-        if tolerances(text) is None:
-            raise InputError(
-                f"{path}, row {row}: tolerance {shown(text)} is no positive decimal such as 0.01; correct it or leave it empty"
-            )
+    wrong = pl.Series([tolerances(text) is None for text in given])
+    complaint = "tolerance {cell} is no positive decimal such as 0.01; correct it or leave it empty"
+    refuse_where(path, wrong, given, complaint)
     return given
 
 

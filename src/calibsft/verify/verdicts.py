@@ -16,12 +16,12 @@ import polars as pl
 
 from calibsft.artifacts import QUESTIONS, shard_name, shards, write_parquet
 from calibsft.errors import InputError
+from calibsft.files.cells import refuse_where
 from calibsft.progress import Progress
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import Parsed, Reason, parse
 from calibsft.schema import KEYS, Ending, Grade, Verdict
 from calibsft.success_rates import ending_column
-from calibsft.tables import row_of, shown
 from calibsft.verify.files import STATED, read_responses
 from calibsft.verify.grader import GradeItem
 from calibsft.verify.judged import AnswerJudge
@@ -97,12 +97,12 @@ def rollout_rows(shard: Path) -> pl.DataFrame:
     questions = pl.read_parquet(shard.parent / QUESTIONS)
     keys = ("dataset", "question_id")
     asked = pl.read_parquet(shard).join(questions, on=keys, how="left", maintain_order="left")
-    if asked["grader"].null_count():
-        row = row_of(asked["grader"].is_null())
-        raise InputError(
-            f"{shard}, row {row}: question {shown(asked['question_id'][row - 1])} is not among the folder's questions;"
-            " move the foreign shard out of the folder"
-        )
+    refuse_where(
+        shard,
+        asked["grader"].is_null(),
+        asked["question_id"],
+        "question {cell} is not among the folder's questions; move the foreign shard out of the folder",
+    )
     ending = ending_column(forced=pl.col("forced_answer").is_not_null())
     return asked.with_columns(ending).rename({"forced_answer": "other_answer"})
 

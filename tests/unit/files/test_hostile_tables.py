@@ -10,12 +10,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from calibsft import packed
 from calibsft.benchmarks.reading import read_rows
 from calibsft.errors import InputError
+from calibsft.files import packed
+from calibsft.files.reading import read_table
 from calibsft.metrics import score_file
 from calibsft.rl.questions import read_questions
-from calibsft.tables import read_table
 from command import Command
 
 READERS = [pytest.param(read_table, id="whole"), pytest.param(score_file, id="in batches")]

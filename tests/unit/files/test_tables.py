@@ -9,7 +9,9 @@ import pytest
 
 from calibsft.benchmarks.files import load_questions
 from calibsft.errors import InputError
-from calibsft.tables import boolean_column, read_table, require_columns, require_filled, row_of, text_column
+from calibsft.files.cells import boolean_column, require_filled, row_of, text_column
+from calibsft.files.columns import require_columns
+from calibsft.files.reading import read_table
 
 ROWS = [{"question_id": "007", "correct": True}, {"question_id": "7", "correct": False}]
 

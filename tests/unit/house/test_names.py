@@ -55,7 +55,7 @@ NAMED_BY = {"grader": "benchmark", "evidence": "target"}
 # What is done with unreadable confidences: an option of commands and functions.
 MALFORMED = {
     "decisions/files.py",
-    "metrics/confidences.py",
+    "files/cells.py",
     "metrics/files.py",
     "prior/files.py",
     "report/sources.py",

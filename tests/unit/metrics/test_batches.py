@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 
 from calibsft.errors import InputError
-from calibsft.metrics import batches as batches_module
+from calibsft.files import batches as batches_module
+from calibsft.files.reading import batches
 from calibsft.metrics import score_file
-from calibsft.metrics.batches import batches
 
 WANTED = ("confidence", "correct", "question_id")
 GOOD = '{"confidence": 0.5, "correct": 1, "question_id": "a"}\n'

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from calibsft.errors import InputError
+from calibsft.files.cells import confidence_column
 from calibsft.metrics import ECE_CONVENTION, METRICS, evaluate, score_file, score_table
-from calibsft.metrics.confidences import confidence_column
 from calibsft.metrics.result import Scores
 
 ROWS = pl.DataFrame(

@@ -1,4 +1,4 @@
-"""Files that may be gzipped, unpacked no further than is sensible."""
+"""Opens files that may be gzipped, and stops unpacking one that grows beyond reason."""
 
 import gzip
 import io
@@ -8,9 +8,9 @@ from typing import Any, BinaryIO
 from calibsft.errors import InputError
 
 GZIP_MARK = b"\x1f\x8b"
-# What polars would unpack by itself, to whatever size.
+# Packings that polars would unpack by itself, to any size.
 OTHER_PACKINGS = (b"\x78\x01", b"\x78\x9c", b"\x78\xda", b"\x28\xb5\x2f\xfd")
-# Bytes, and times its size, to which a packed file may grow; some kilobytes of gzip can stand for gigabytes.
+# A packed file may grow to so many bytes, or to so many times its size: kilobytes of gzip can hold gigabytes.
 MOST_UNPACKED, MOST_GROWTH = 1 << 30, 100
 
 
@@ -26,7 +26,7 @@ def opened(path: Path) -> BinaryIO:
 
 
 class _Unpacked(io.RawIOBase):
-    """What a gzipped file holds, as long as it is not absurdly more than the file itself."""
+    """The content of a gzipped file, refused where it grows beyond the limits above."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._file, self._read = path, gzip.GzipFile(path), 0
