@@ -65,10 +65,10 @@ def origins(path: Path, where: Where) -> list[tuple[str, list[str]]]:
 def _regular(repeated: pl.DataFrame, keys: Sequence[str], column: str) -> list[str]:
     """The values that nearly every question has, each equally often."""
     questions = repeated.select(keys).n_unique()
-    often = repeated.drop_nulls(column).group_by(*keys, column).len()
-    usual = often.group_by(column, "len").agg(questions=pl.len())
+    often = repeated.select(*keys, value=column).drop_nulls("value").group_by(*keys, "value").len("times")
+    usual = often.group_by("value", "times").agg(questions=pl.len())
     regular = usual.filter(pl.col("questions") >= ALMOST_ALL * questions)
-    return regular[column].unique().sort().to_list()
+    return regular["value"].unique().sort().to_list()
 
 
 def _is_numbering(values: Sequence[str]) -> bool:

@@ -6,6 +6,7 @@ and numbers beyond a float, and keys that may repeat. Python also names the line
 
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import islice
@@ -25,6 +26,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 FIRST_RECORDS = 100
 # Digits of the widest integers of polars; Python itself refuses thousands of them.
 LONGEST_INTEGER = 38
+SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 # Judged by their text alone; a list or record in any other column is no name.
 JUDGED = ("confidence", "correct", "grade", "well_formed", "reason")
 
@@ -112,7 +114,17 @@ def _records(path: Path, lines: Iterable[bytes], before: int = 0) -> Iterator[Re
             found = None
         if not isinstance(found, dict):
             raise InputError(f"{path}, row {row}: not a JSON object; write one complete object per line")
-        yield found
+        yield _repaired(found) if SURROGATE.search(line) else found
+
+
+def _repaired(value: Any) -> Any:
+    """`value` with a question mark for every unpaired surrogate, which JSON can write and no text can hold."""
+    if isinstance(value, dict):
+        return {_repaired(key): _repaired(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_repaired(inner) for inner in value]
+    plain = isinstance(value, str) and not isinstance(value, Digits)
+    return value.encode("utf-8", "replace").decode() if plain else value
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> Record:
@@ -188,7 +200,7 @@ def _text(path: Path, row: int, name: str, value: Any) -> str | None:
     if isinstance(value, Digits):
         return value.shortest()
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()  # an unpaired surrogate is no text elsewhere
+        return value
     if isinstance(value, list | dict) and name not in JUDGED:
         _refuse_no_text(path, row, name, value)
     return None if value is None else json.dumps(value)

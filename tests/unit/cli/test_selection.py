@@ -102,6 +102,8 @@ def test_only_a_column_with_the_same_values_for_nearly_every_question_is_an_orig
             "cut": rng.random(n) < 0.5,
             "seldom": rng.random(n) < 0.01,
             "topic": [f"t{i // 80}" for i in range(n)],
+            # Names that the search itself might use.
+            **{name: list(range(n)) for name in ("questions", "len", "times", "value")},
         }
     )
     write = {"csv": rows.write_csv, "jsonl": rows.write_ndjson, "parquet": rows.write_parquet}[suffix]

@@ -131,3 +131,14 @@ def test_responses_that_nobody_has_graded(calibsft: Command, command: str) -> No
     assert (
         "grade them first with calibsft verify r.jsonl --out verdicts, and give the folder verdicts" in said
     )
+
+
+@pytest.mark.parametrize("read", READERS)
+@pytest.mark.parametrize(
+    "place", ['"gold": "\\ud83d"', '"gold": ["1", "\\udc00"]', '"more": {"\\ud800": "\\udfff"}']
+)
+def test_half_a_character_in_jsonl_is_a_question_mark(tmp_path: Path, read: Reader, place: str) -> None:
+    plain = '{"gold": "1", "confidence": 0.5, "correct": true}\n'
+    path = write(tmp_path / "a.jsonl", plain + f'{{{place}, "confidence": 0.9, "correct": false}}\n')
+    read(path)
+    assert "?" in str(read_table(path).rows()[1])
