@@ -43,7 +43,21 @@ def test_help_version_and_dry_run_load_no_torch(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "module",
-    ["responses", "metrics", "targets", "recipe", "artifacts", "tables", "pipeline", "prior", "engines"],
+    [
+        "responses",
+        "metrics",
+        "targets",
+        "recipe",
+        "artifacts",
+        "tables",
+        "pipeline",
+        "prior",
+        "engines",
+        "report.terminal",
+        "report.scores",
+        "report.decisions",
+        "report.diagnosis",
+    ],
 )
 def test_parts_that_need_no_model_load_no_torch(module: str) -> None:
     assert not loaded(f"import calibsft.{module}") & set(HEAVY)
