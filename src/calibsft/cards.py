@@ -41,11 +41,13 @@ def model_card(
     ----------
     start : the checkpoint that this one was trained from, empty for one trained from scratch.
     """
+    from huggingface_hub import ModelCardData  # heavy, and needed only where a checkpoint is written
+
+    about = ["calibration", "confidence", "calibsft", *tags]
+    head = ModelCardData(base_model=start or None, library_name="transformers", tags=about)
     details = json.dumps(settings.model_dump(mode="json"), indent=2)
-    base = f"base_model: {json.dumps(start)}\n" if start else ""
     return f"""---
-library_name: transformers
-{base}tags: [{", ".join(("calibration", "confidence", "calibsft", *tags))}]
+{head.to_yaml()}
 ---
 
 # {title}
@@ -80,7 +82,7 @@ def add_calibration(
     """Put the scores of an evaluation into the card of the checkpoint folder `model`.
 
     A later evaluation in the same format replaces the table, unless it asked fewer questions of each benchmark: a quick
-    look does not hide a whole evaluation. Does nothing for a name on the Hub, or a checkpoint whose card was not made here.
+    look does not hide a full evaluation. Does nothing for a name on the Hub, or a checkpoint whose card was not made here.
 
     Parameters
     ----------
@@ -90,7 +92,7 @@ def add_calibration(
     card = Path(model) / CARD
     if not card.is_file():
         return
-    with _alone(card.parent):
+    with _locked(card.parent):
         text = card.read_text(encoding="utf-8")
         if TABLES not in text:
             return
@@ -103,7 +105,7 @@ def add_calibration(
 
 
 def _asked_more(text: str, name: str, limit: int | None) -> bool:
-    """Whether the card's table of format `name` is of more questions of each benchmark than `limit`."""
+    """Whether the table of format `name` on the card covers more than `limit` questions of each benchmark."""
     start, end = _marks(name)
     if limit is None or start not in text:
         return False
@@ -113,7 +115,7 @@ def _asked_more(text: str, name: str, limit: int | None) -> bool:
 
 
 def _with_table(text: str, name: str, section: str) -> str:
-    """The card with `section` as the table of format `name`: in the place of the old one, or before the others."""
+    """The card with `section` as the table of format `name`; it replaces the old one, or stands before the others."""
     start, end = _marks(name)
     text = text.replace(f"\n{NOT_MEASURED}\n", "", 1)
     block = f"{start}\n{section}\n{end}"
@@ -129,7 +131,8 @@ def _marks(name: str) -> tuple[str, str]:
 def _section(name: str, scores: dict[str, Any], sampled: str) -> str:
     titles = ("", "Responses", *(metric.header for metric in METRICS))
     lines = [_line(titles), _line(("---", *("---:" for _ in titles[1:])))]
-    for label, part in _parts(scores):
+    means = {title: scores["splits"][split] for split, title in SPLITS.items() if split in scores["splits"]}
+    for label, part in (*scores["datasets"].items(), *means.items()):
         values = [part.get(metric.name) for metric in METRICS]
         cells = ["–" if value is None else fraction(value) for value in values]
         lines.append(_line((label, f"{part['n']:,}", *cells)))
@@ -137,20 +140,13 @@ def _section(name: str, scores: dict[str, Any], sampled: str) -> str:
     return "\n".join([f"**Confidence as {name}**, {sampled}", "", *lines, "", f"ECE: {convention}."])
 
 
-def _parts(scores: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    yield from scores["datasets"].items()
-    for split, title in SPLITS.items():
-        if split in scores["splits"]:
-            yield title, scores["splits"][split]
-
-
 def _line(cells: tuple[str, ...]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One process at a time: two evaluations of a model may end in the same moment."""
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock the folder: two evaluations of one model may end at the same time."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

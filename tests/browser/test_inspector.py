@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from calibsft.report import ModelResult, Responses, RunSummary
 from calibsft.report.page import write_page
+from calibsft.report.summary import ModelResult, Responses, RunSummary
 
 HOSTILE = (
     "<script>document.title='taken'</script>",

@@ -10,7 +10,11 @@ import polars as pl
 import pytest
 
 from calibsft.metrics import score_table
-from calibsft.report import (
+from calibsft.report import page as report_page
+from calibsft.report.markup import markdown_table
+from calibsft.report.page import write_page, write_report
+from calibsft.report.seed_tables import each_seed_table, spread_table
+from calibsft.report.summary import (
     GradientShare,
     ModelResult,
     Responses,
@@ -19,12 +23,7 @@ from calibsft.report import (
     StageCost,
     TrainingRun,
     TrainingSet,
-    write_report,
 )
-from calibsft.report import page as report_page
-from calibsft.report.markup import markdown_table
-from calibsft.report.page import write_page
-from calibsft.report.seed_tables import each_seed_table, spread_table
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -5,28 +5,5 @@ compute a metric of its own: every number comes from `metrics`.
 """
 
 from calibsft.callable_room import make_callable
-from calibsft.report.page import write_report
-from calibsft.report.summary import (
-    GradientShare,
-    ModelResult,
-    Responses,
-    RunSummary,
-    SeedResult,
-    StageCost,
-    TrainingRun,
-    TrainingSet,
-)
-
-__all__ = [
-    "GradientShare",
-    "ModelResult",
-    "Responses",
-    "RunSummary",
-    "SeedResult",
-    "StageCost",
-    "TrainingRun",
-    "TrainingSet",
-    "write_report",
-]
 
 make_callable(__name__)

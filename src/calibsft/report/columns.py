@@ -1,16 +1,16 @@
-"""Which columns the tables of a report have, and how their cells are written.
+"""Which columns the tables of a report have, and how tables are made of them.
 
 Metrics come from `metrics.METRICS` with their titles and directions; only columns that are no metrics are described here.
 Does not know models, benchmarks or markup.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from calibsft.metrics.metric import Column, Metric, one_decimal, percent
 from calibsft.metrics.registry import METRICS, POOLED_METRICS, shown_in
 from calibsft.metrics.result import Metrics
-from calibsft.report.markup import Cell
+from calibsft.report.markup import Cell, Table
 
 MISSING = "–"
 
@@ -44,6 +44,7 @@ def _over_datasets(metrics: Sequence[Metric]) -> Iterator[Column]:
 MAIN = shown_in("report")
 # What two models can be compared by.
 JUDGED = tuple(metric for metric in MAIN if metric.better)
+COMPARED = tuple(metric.name for metric in JUDGED)
 FURTHER = tuple(metric for metric in METRICS.values() if metric not in MAIN)
 FORM_COLUMNS = (
     Column("unreadable", "Unreadable", "lower", percent, "unreadable"),
@@ -58,9 +59,23 @@ FURTHER_COLUMNS: tuple[Column, ...] = (
     *CORRELATIONS,
     *(metric for metric in FURTHER if not metric.better),
 )
-# Of one training: its first and its last steps are no rivals, so that neither is marked as better.
+# The first and the last steps of one training do not compete: neither is marked as better.
 TRAINING_COLUMNS: tuple[Column, ...] = tuple(replace(column, better=None) for column in (*JUDGED, DISTINCT))
 SEED_COLUMNS: tuple[Column, ...] = (*_over_datasets(MAIN), DISTINCT)
+
+
+def metric_table(
+    title: str,
+    names: tuple[str, ...],
+    keys: Iterable[Sequence[str]],
+    columns: Sequence[Column],
+    body: Iterable[Sequence[Cell]],
+    labels: int = 1,
+    note: str = "",
+) -> Table:
+    """A table whose rows begin with their `keys`, under the titles `names`, before their cells of `columns`."""
+    rows = tuple((*map(Cell, key), *cells) for key, cells in zip(keys, body, strict=True))
+    return Table(title, (*names, *(column.header for column in columns)), rows, labels, note)
 
 
 def metric_rows(columns: Sequence[Column], parts: Sequence[Metrics]) -> list[tuple[Cell, ...]]:
@@ -68,23 +83,16 @@ def metric_rows(columns: Sequence[Column], parts: Sequence[Metrics]) -> list[tup
 
     Where a dictionary has `intervals`, the ends of a metric's interval stand in its cell.
     """
-    by_column = [_with_spans(column, _column_cells(column, parts), parts) for column in columns]
-    return list(zip(*by_column, strict=True))
-
-
-def _with_spans(column: Column, cells: Sequence[Cell], parts: Sequence[Metrics]) -> list[Cell]:
-    ends = [part.get("intervals", {}).get(column.name) for part in parts]
-    return [
-        replace(cell, span=" – ".join(map(column.write, end))) if end else cell
-        for cell, end in zip(cells, ends, strict=True)
-    ]
+    return list(zip(*(_column_cells(column, parts) for column in columns), strict=True))
 
 
 def _column_cells(column: Column, parts: Sequence[Metrics]) -> list[Cell]:
     values: list[float | None] = [part.get(column.name) for part in parts]
     texts = [MISSING if value is None else column.write(value) for value in values]
+    ends = [part.get("intervals", {}).get(column.name) or () for part in parts]
+    spans = [" – ".join(map(column.write, end)) for end in ends]
     known = [value for value in values if value is not None]
-    if len(set(texts)) < 2 or len(known) < 2 or (best := column.best(known)) is None:
-        return [Cell(text) for text in texts]
+    best = column.best(known) if len(known) > 1 and len(set(texts)) > 1 else None
     # Marked by what is shown: two models that print the same number are equally good.
-    return [Cell(text, best=text == column.write(best)) for text in texts]
+    marked = None if best is None else column.write(best)
+    return [Cell(text, best=text == marked, span=span) for text, span in zip(texts, spans, strict=True)]

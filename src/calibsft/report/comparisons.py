@@ -4,20 +4,29 @@ Differences are paired and carry intervals; nothing here decides what is better 
 its own.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from calibsft.metrics import MEAN_OVER_DATASETS, Metrics
 from calibsft.metrics.compare import differences
 from calibsft.metrics.metric import Column, one_decimal, percent
+from calibsft.metrics.result import Difference
 from calibsft.prior import diagnose
-from calibsft.report.columns import DATASET_COLUMNS, JUDGED, MISSING, metric_rows, whole
+from calibsft.report.columns import (
+    COMPARED,
+    DATASET_COLUMNS,
+    JUDGED,
+    MISSING,
+    metric_rows,
+    metric_table,
+    whole,
+)
 from calibsft.report.markup import Cell, Table
+from calibsft.report.splits import mean_over_all, split_title
 from calibsft.report.summary import ModelResult
-from calibsft.report.tables import labelled, split_title
 
-# What is compared, and gets intervals in a report.
-COMPARED = tuple(metric.name for metric in JUDGED)
+DIFFERENCES_NOTE = (
+    "Paired differences of means over benchmarks, with 95 % intervals by drawing questions; bold where the whole"
+    " interval is better than 0, in the other colour where it is worse."
+)
 VERDICTS = {True: "yes", False: "no", None: "cannot be told"}
 
 
@@ -30,10 +39,17 @@ def difference_tables(models: Sequence[ModelResult], splits: Sequence[str]) -> l
         return []
     title = "What CalibSFT changes" if all(model.calibrated for model, _ in pairs) else "Differences"
     found = [differences(model.rows, other.rows, COMPARED)["splits"] for model, other in pairs]
-    labels = [f"{model.label} − {other.label}" for model, other in pairs]
     return [
-        _difference_table(
-            f"{title}, {split_title(split).lower()}", labels, [part.get(split, {}) for part in found]
+        metric_table(
+            f"{title}, {split_title(split).lower()}",
+            ("",),
+            [(f"{model.label} − {other.label}",) for model, other in pairs],
+            JUDGED,
+            [
+                [_difference_cell(metric, part.get(split, {}).get(metric.name)) for metric in JUDGED]
+                for part in found
+            ],
+            note=DIFFERENCES_NOTE,
         )
         for split in splits
         if any(split in part for part in found)
@@ -44,21 +60,10 @@ def _share_questions(model: ModelResult, other: ModelResult) -> bool:
     keys = ["dataset", "question_id"]
     if not all({*keys} <= {*side.rows.columns} for side in (model, other)):
         return False
-    return not model.rows.select(keys).join(other.rows.select(keys), on=keys, how="semi").is_empty()
+    return not model.rows.select(keys).join(other.rows, on=keys, how="semi").is_empty()
 
 
-def _difference_table(title: str, labels: Sequence[str], parts: Sequence[Mapping[str, Any]]) -> Table:
-    rows = [tuple(_difference_cell(metric, part.get(metric.name)) for metric in JUDGED) for part in parts]
-    return Table(
-        title=title,
-        header=("", *(metric.header for metric in JUDGED)),
-        rows=labelled(labels, rows),
-        note="Paired differences of means over benchmarks, with 95 % intervals by drawing questions; bold where the whole"
-        " interval is better than 0, in the other colour where it is worse.",
-    )
-
-
-def _difference_cell(column: Column, found: Mapping[str, float] | None) -> Cell:
+def _difference_cell(column: Column, found: Difference | None) -> Cell:
     if found is None:
         return Cell(MISSING)
     above, below = found["low"] > 0, found["high"] < 0
@@ -75,24 +80,18 @@ def _signed(value: float) -> str:
 def estimator_table(models: Sequence[ModelResult]) -> Table | None:
     """Every estimator of every model that has more than one, means over benchmarks; None if none has."""
     found = [
-        (model.label, name, _mean_part(scores))
+        (model.label, name, mean_over_all(scores))
         for model in models
         for name, scores in model.estimators.items()
     ]
     if not found:
         return None
-    body = metric_rows(DATASET_COLUMNS, [part for *_, part in found])
-    rows = tuple(
-        (Cell(label), Cell(name), Cell(whole(part["n"])), *(Cell(cell.text) for cell in cells))
-        for (label, name, part), cells in zip(found, body, strict=True)
-    )
-    header = ("Model", "Estimator", "Answers", *(column.header for column in DATASET_COLUMNS))
-    return Table("Confidence by estimator, mean over benchmarks", header, rows, labels=2)
-
-
-def _mean_part(scores: Mapping[str, Any]) -> Metrics:
-    means: Metrics = scores["splits"].get(MEAN_OVER_DATASETS, scores["overall"])
-    return means
+    keys = [(label, name, whole(part["n"])) for label, name, part in found]
+    # None of them is marked as best.
+    marked = metric_rows(DATASET_COLUMNS, [part for *_, part in found])
+    body = [[Cell(cell.text) for cell in row] for row in marked]
+    title = "Confidence by estimator, mean over benchmarks"
+    return metric_table(title, ("Model", "Estimator", "Answers"), keys, DATASET_COLUMNS, body, labels=2)
 
 
 def prior_table(models: Sequence[ModelResult]) -> Table | None:

@@ -1,6 +1,6 @@
 """What a report says, in reading order, before it is written as HTML or Markdown.
 
-The sentences claim no more than the figures carry: see "How to read this". Does not write files, escape text for
+The sentences claim no more than the numbers support: see "How to read this". Does not write files, escape text for
 a format or compute a metric.
 """
 
@@ -13,12 +13,14 @@ from calibsft.errors import InputError
 from calibsft.metrics import ECE_CONVENTION, Scores, score_table
 from calibsft.progress import Progress
 from calibsft.report import tables
-from calibsft.report.comparisons import COMPARED, difference_tables, estimator_table, prior_table
+from calibsft.report.columns import COMPARED
+from calibsft.report.comparisons import difference_tables, estimator_table, prior_table
 from calibsft.report.figures import FIGURES, Shown, show_all
 from calibsft.report.inspector import Packed, pack
 from calibsft.report.markup import Table
 from calibsft.report.seed_tables import spread_table
-from calibsft.report.summary import ModelResult, RunSummary, SeedResult
+from calibsft.report.splits import shown_splits
+from calibsft.report.summary import RunSummary, SeedResult
 from calibsft.text import printable
 
 LEAD = "Each model states how sure it is of every answer; this page compares that with how often it is right."
@@ -76,18 +78,18 @@ def build_content(summary: RunSummary, pictures: Sequence[str] = ("svg",)) -> Co
     """
     if not summary.models and not summary.training:
         raise InputError(f"run '{summary.name}' has no evaluated model; run `calibsft eval` first")
-    with Progress("report", len(summary.models) + len(FIGURES) + 2, "parts") as progress:
-        return _content(summary, pictures, progress)
-
-
-def _content(summary: RunSummary, pictures: Sequence[str], progress: Progress) -> Content:
     labels = [model.label for model in summary.models]
-    scores = [_scores(model, progress) for model in summary.models]
-    compared = [*difference_tables(summary.models, tables.shown_splits(scores)), prior_table(summary.models)]
-    progress.advance(1, note="comparisons")
-    figures = show_all(summary, pictures, lambda: progress.advance(1, note="figures"))
-    responses = pack(summary.responses)
-    progress.advance(1, note="responses")
+    scores: list[Scores] = []
+    with Progress("report", len(labels) + len(FIGURES) + 2, "parts") as progress:
+        for model in summary.models:
+            # Without question ids there are no intervals.
+            scores.append(score_table(model.rows, "question_id" in model.rows.columns, COMPARED))
+            progress.advance(1, note="scores")
+        compared = [*difference_tables(summary.models, shown_splits(scores)), prior_table(summary.models)]
+        progress.advance(1, note="comparisons")
+        figures = show_all(summary, pictures, lambda: progress.advance(1, note="figures"))
+        responses = pack(summary.responses)
+        progress.advance(1, note="responses")
     return Content(
         title=printable(summary.name),
         reading=_reading(summary),
@@ -111,7 +113,7 @@ def _headline(summary: RunSummary, labels: Sequence[str], scores: Sequence[Score
         SeedResult(model.seed, model.title or model.label, score, distinct.get(model.label))
         for model, score in zip(summary.models, scores, strict=True)
     ]
-    spreads = [spread_table(results, split) for split in tables.shown_splits(scores)]
+    spreads = [spread_table(results, split) for split in shown_splits(scores)]
     return [*(table for table in spreads if table), *tables.headline_tables(labels, scores)]
 
 
@@ -122,40 +124,25 @@ def _reading(summary: RunSummary) -> tuple[str, ...]:
     return (*READING, *(SEED_READING if several else ()), *(RL_READING if summary.training else ()))
 
 
-def _scores(model: ModelResult, progress: Progress) -> Scores:
-    """Scores with intervals for what is compared; rows without question ids have none."""
-    scores = score_table(model.rows, "question_id" in model.rows.columns, COMPARED)
-    progress.advance(1, note="scores")
-    return scores
-
-
 def _details(summary: RunSummary, labels: Sequence[str], scores: Sequence[Scores]) -> list[Table]:
-    evaluated = (
-        [
+    found = [tables.filter_table(summary.training_sets), tables.cost_table(summary.costs)]
+    if scores:
+        found = [
             *tables.further_tables(labels, scores),
             tables.benchmark_table(labels, scores, _split_of(summary)),
             estimator_table(summary.models),
             tables.excluded_table(labels, scores),
             tables.reasons_table(summary.models),
+            *found,
         ]
-        if scores
-        else []
-    )
-    found = [
-        *evaluated,
-        tables.filter_table(summary.training_sets),
-        tables.cost_table(summary.costs),
-    ]
     return [table for table in found if table is not None]
 
 
 def _split_of(summary: RunSummary) -> dict[str, str]:
     """Each benchmark's split, in-distribution ones first, by name within a split; empty where there are none."""
-    split = [
-        pl.col("split") if "split" in model.rows.columns else pl.lit("").alias("split")
-        for model in summary.models
-    ]
+    none = pl.lit("").alias("split")
     rows = pl.concat(
-        [model.rows.select(name, "dataset") for model, name in zip(summary.models, split, strict=True)]
+        model.rows.select("split" if "split" in model.rows.columns else none, "dataset")
+        for model in summary.models
     )
     return {name: part for part, name in rows.unique().sort("split", "dataset").iter_rows()}

@@ -46,11 +46,12 @@ def route_lines(route: Route, held_out: Mapping[str, Spread | None], splits: int
     """What may stay local, here and on held-out halves."""
     lines = [_verdict(route.threshold, "keep", "defer everything")]
     lines.append(_guarantee(f"accuracy lost at most {_percent(route.epsilon)}", route))
-    outcome = route.outcome
-    lines.append(f"these questions: {_outcome(outcome.deferred, outcome.tokens_saved, outcome.accuracy)}")
-    lines.append(
-        f"  lost: {_percent(outcome.gross_loss)} gross, {_percent(outcome.net_loss)} net of what the local model gains"
-    )
+    outcome, saved = route.outcome, route.outcome.tokens_saved
+    tokens = "" if saved is None else f", {_percent(saved)} of the strong model's tokens saved"
+    lines += [
+        f"these questions: {_percent(outcome.deferred)} deferred{tokens}, accuracy {_percent(outcome.accuracy)}",
+        f"  lost: {_percent(outcome.gross_loss)} gross, {_percent(outcome.net_loss)} net of what the local model gains",
+    ]
     if held_out:
         each = {name: _spread(spread) for name, spread in held_out.items()}
         lines.append(f"held out, mean ± sd over {splits} random halves:")
@@ -81,23 +82,15 @@ def _guarantee(bound: str, decision: Certificate | Route) -> str:
     return f"{wanted}{bound} {certainty} ({decision.procedure}, {decision.questions:,} questions)"
 
 
-def _outcome(deferred: float, saved: float | None, accuracy: float) -> str:
-    tokens = "" if saved is None else f", {_percent(saved)} of the strong model's tokens saved"
-    return f"{_percent(deferred)} deferred{tokens}, accuracy {_percent(accuracy)}"
-
-
 def _table(counts: tuple[str, str], rows: Sequence[_Row], threshold: int | None) -> list[str]:
     """Some of the rows: threshold, both counts, rate, bound, and whether it is certified."""
-    shown = [row for row in rows if row[0] % SHOWN_EVERY == 0 or row[0] in _around(threshold)]
+    chosen = () if threshold is None else (threshold, threshold - 1)
     cells = [("threshold", *counts, "rate", "bound", "certified")]
-    for at, n, k, rate, bound, passes in shown:
-        certified = "yes" if passes else "no"
-        cells.append((_hundredths(at), f"{n:,}", f"{k:,}", _percent(rate), _percent(bound), certified))
+    for at, n, k, rate, bound, passes in rows:
+        if at % SHOWN_EVERY == 0 or at in chosen:
+            certified = "yes" if passes else "no"
+            cells.append((_hundredths(at), f"{n:,}", f"{k:,}", _percent(rate), _percent(bound), certified))
     return table_lines(cells, left=(5,))
-
-
-def _around(threshold: int | None) -> tuple[int, ...]:
-    return () if threshold is None else (threshold, threshold - 1)
 
 
 def _hundredths(threshold: int) -> str:

@@ -3,8 +3,7 @@
 import textwrap
 
 from calibsft.prior import Diagnosis
-from calibsft.prior.concentration import Concentration
-from calibsft.prior.floor import NEAR, Floor, Lower
+from calibsft.prior.floor import NEAR, Floor
 from calibsft.prior.gradient import RARE, Gradient
 from calibsft.prior.verdict import percent
 from calibsft.text_table import table_lines
@@ -22,23 +21,19 @@ SHOWN_VALUES = 8
 
 def diagnosis_lines(found: Diagnosis) -> list[str]:
     """The verdict with its reasons, concentration, a histogram, and Propositions 1 and 2."""
-    parts = [
-        _verdict_lines(found),
-        _concentration_lines(found),
-        _histogram_lines(found),
-        _gradient_lines(found.gradient),
-    ]
-    if found.floor is not None:
-        parts.append(_floor_lines(found.floor))
-    return [line for part in parts for line in (*part, "")][:-1]
-
-
-def _verdict_lines(found: Diagnosis) -> list[str]:
     lines = [HEADLINES[found.verdict.worth_it]]
     for mark, sentences in (("- ", found.verdict.reasons), ("note: ", found.verdict.notes)):
         for sentence in sentences:
             lines += _wrapped(sentence, mark)
-    return lines
+    lines += [
+        "",
+        *_concentration_lines(found),
+        "",
+        *_histogram_lines(found),
+        "",
+        *_gradient_lines(found.gradient),
+    ]
+    return lines if found.floor is None else [*lines, "", *_floor_lines(found.floor)]
 
 
 def _wrapped(text: str, mark: str = "") -> list[str]:
@@ -54,15 +49,16 @@ def _concentration_lines(found: Diagnosis) -> list[str]:
         f" Brier {found.brier:.4f}, ECE {found.ece:.4f}"
     )
     parts = {"all": found.everything, "correct": found.correct, "incorrect": found.incorrect}
-    rows = [_concentration_row(name, part) for name, part in parts.items() if part]
-    return [*_wrapped(summary), *table_lines([TITLES, *rows], left=(0, len(TITLES) - 1))]
-
-
-def _concentration_row(name: str, part: Concentration) -> tuple[str, ...]:
-    counts = (f"{part.n:,}", f"{part.support:,}", f"{part.effective_support:.1f}")
-    shares = [f"{value:.4f}" for value in (part.top1, part.top3, part.below_half, part.mean_confidence)]
-    often = ", ".join(f"{value.confidence:.2f} ({percent(value.share)})" for value in part.top)
-    return (name, *counts, *shares, often)
+    rows: list[tuple[str, ...]] = [TITLES]
+    for name, part in parts.items():
+        if part:
+            counts = (f"{part.n:,}", f"{part.support:,}", f"{part.effective_support:.1f}")
+            shares = [
+                f"{value:.4f}" for value in (part.top1, part.top3, part.below_half, part.mean_confidence)
+            ]
+            often = ", ".join(f"{value.confidence:.2f} ({percent(value.share)})" for value in part.top)
+            rows.append((name, *counts, *shares, often))
+    return [*_wrapped(summary), *table_lines(rows, left=(0, len(TITLES) - 1))]
 
 
 def _histogram_lines(found: Diagnosis) -> list[str]:
@@ -109,16 +105,11 @@ def _floor_lines(floor: Floor) -> list[str]:
         f"noise of q {floor.noise:.4f}; what the confidences really lose beyond p(1 − p): {floor.excess:.4f};"
         f" groups of {floor.group_size} with a value within {NEAR} of q: {percent(floor.reach)}"
     )
-    best = f"floor of the best of {floor.group_size}, δ²(1 − m)^{floor.group_size}"
-    rows = [
-        ("", "plain", "less noise"),
-        _floor_row("stated confidence to q, (c − q)²", floor.distance),
-        _floor_row("floor, δ²(1 − m) at the best δ", floor.floor),
-        _floor_row("floor of the values that are ever stated", floor.support_floor),
-        _floor_row(best, floor.best_of_group),
-    ]
-    return [*_wrapped(title), *table_lines(rows), *_wrapped(rest)]
-
-
-def _floor_row(name: str, bound: Lower) -> tuple[str, str, str]:
-    return name, f"{bound.plain:.4f}", f"{bound.less_noise:.4f}"
+    bounds = {
+        "stated confidence to q, (c − q)²": floor.distance,
+        "floor, δ²(1 − m) at the best δ": floor.floor,
+        "floor of the values that are ever stated": floor.support_floor,
+        f"floor of the best of {floor.group_size}, δ²(1 − m)^{floor.group_size}": floor.best_of_group,
+    }
+    rows = [(name, f"{bound.plain:.4f}", f"{bound.less_noise:.4f}") for name, bound in bounds.items()]
+    return [*_wrapped(title), *table_lines([("", "plain", "less noise"), *rows]), *_wrapped(rest)]

@@ -20,8 +20,7 @@ from calibsft.text import printable
 CHUNK_BYTES = 500_000
 TITLE_CHARACTERS = 90
 ANSWER_CHARACTERS = 40
-# Verdicts as numbers: an ungraded response has none.
-WRONG, RIGHT, UNGRADED = 0, 1, 2
+UNGRADED = 2  # the verdict of an ungraded response; 0 is wrong, 1 is right
 
 
 @dataclass(frozen=True, slots=True)

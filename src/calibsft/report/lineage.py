@@ -1,10 +1,10 @@
-"""What reports call a model, and in which order models stand: by what was done to the base.
+"""What reports call a model, and the order of models: both follow from what was done to the base.
 
 Reads manifests alone, so that stages of a recipe and stages of single commands are shown alike.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ BASE_TITLE, CALIBSFT_TITLE = "Base", "CalibSFT"
 class Lineage:
     """One model: the steps that made it, how it writes its confidence, and the seed of its training.
 
-    `other_format` is empty for the format of the run, `seed` None where there is only one, `folder` empty unless several
-    models are alike in all that.
+    `other_format` is empty for the format of the run, `seed` is None where there is only one, and `folder` is empty unless
+    several models are equal in everything else.
     """
 
     steps: tuple[str, ...]
@@ -31,7 +31,7 @@ class Lineage:
 
     @property
     def title(self) -> str:
-        """The same whatever its seed."""
+        """The name of the model without its seed."""
         titles = [CALIBSFT_TITLE if step == CALIBSFT else METHODS[step].title for step in self.steps]
         if not titles or (len(titles) == 1 and titles != [CALIBSFT_TITLE]):
             titles.insert(0, BASE_TITLE)
@@ -39,7 +39,7 @@ class Lineage:
 
     @property
     def label(self) -> str:
-        """How tables and figures call the model."""
+        """The name of the model in tables and figures."""
         seed = f", seed {self.seed}" if self.steps and self.seed is not None else ""
         return self.title + seed + (f", {self.folder}" if self.folder else "")
 
@@ -64,7 +64,7 @@ class Lineage:
 
     @property
     def place(self) -> tuple[Any, ...]:
-        """Where it stands among others: models that RL starts from first, then method by method."""
+        """The sort key: models that RL starts from come first, then method by method."""
         methods = list(METHODS)
         last = self.steps[-1] if self.steps else ""
         trained = methods.index(last) if last in methods else -1
@@ -93,10 +93,9 @@ def lineages(root: Path, manifests: Mapping[str, Mapping[str, Any]]) -> dict[str
         )
         for name, manifest in about.items()
     }
-    several = max(map(len, _seeds(found.values()).values()), default=0) > 1
-    return _told_apart(
-        about, found if several else {name: replace(one, seed=None) for name, one in found.items()}
-    )
+    if len(set(found.values())) == len({replace(one, seed=None) for one in found.values()}):
+        found = {name: replace(one, seed=None) for name, one in found.items()}  # no model has several seeds
+    return _with_folders(about, found)
 
 
 def _format_of_run(about: Mapping[str, Mapping[str, Any]], formats: Mapping[str, str]) -> str:
@@ -107,16 +106,8 @@ def _format_of_run(about: Mapping[str, Mapping[str, Any]], formats: Mapping[str,
     return next((formats[name] for name in [*sampled, *about] if formats[name]), "")
 
 
-def _seeds(found: Iterable[Lineage]) -> dict[tuple[tuple[str, ...], str], set[int | None]]:
-    """The seeds that each model was trained with."""
-    seeds: dict[tuple[tuple[str, ...], str], set[int | None]] = defaultdict(set)
-    for one in found:
-        seeds[one.steps, one.other_format].add(one.seed)
-    return seeds
-
-
-def _told_apart(about: Mapping[str, Mapping[str, Any]], found: dict[str, Lineage]) -> dict[str, Lineage]:
-    """Models of one lineage that several stages of one kind are about, by the names of their folders too."""
+def _with_folders(about: Mapping[str, Mapping[str, Any]], found: dict[str, Lineage]) -> dict[str, Lineage]:
+    """Add the folder's name where several stages of one kind are about models of one lineage."""
     times = Counter((about[name]["stage"], one) for name, one in found.items())
     return {
         name: one if times[about[name]["stage"], one] == 1 else replace(one, folder=name)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from calibsft.text import printable
 
-# What the span of a cell begins with where it is a standard deviation and no interval.
+# A span that begins with this is a standard deviation, not an interval.
 DEVIATION = "±"
 MARKDOWN_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
 
@@ -20,7 +20,7 @@ MARKDOWN_SPECIAL = re.compile(r"([\\`*_\[\]|~$])")
 class Cell:
     """One cell as plain, unescaped text.
 
-    `best` marks the best of its column, `worse` a difference to the worse; `span` is how far the figure may be off.
+    `best` marks the best of its column, `worse` a change for the worse; `span` is the interval or deviation.
     """
 
     text: str

@@ -40,7 +40,7 @@ def write_report(summary: RunSummary, folder: Path, pictures: Sequence[str] = tu
     -------
     The path of report.html.
     """
-    make_folder(folder)  # before the work whose result could not be written
+    make_folder(folder)  # fails before the work rather than after it
     content = build_content(summary, pictures)
     for figure in content.figures:
         for name, picture in figure.files():

@@ -24,6 +24,8 @@ from calibsft.targets.build import LABEL_TABLE, SFT_TABLE
 RESPONSES = 100_000
 TRAINING_SHARE = 10
 TEXT_BYTES = 60_000_000
+# What the page shows of a response.
+SHOWN = (*KEYS, "correct", "confidence", "answer", "reason", "response")
 # What a token was trained for.
 NOTHING, REASONING, CONFIDENCE = 0, 1, 2
 
@@ -31,30 +33,28 @@ NOTHING, REASONING, CONFIDENCE = 0, 1, 2
 def evaluated_responses(
     folders: Sequence[tuple[str, Path]], most: int = RESPONSES, most_bytes: int = TEXT_BYTES
 ) -> list[Responses]:
-    """What the models evaluated in `folders` (label and folder) said, to the same questions where they share them."""
+    """The responses of the models evaluated in `folders` (label and folder), to the same questions where they share them."""
     if not folders or not most:
         return []
     tables = [pl.scan_parquet(folder / ROWS) for _, folder in folders]
-    sizes = [table.select(*QUESTION_KEYS, bytes=pl.col("response").str.len_bytes()) for table in tables]
-    chosen = choose_questions(pl.concat(sizes), most, most_bytes).lazy()
+    chosen = choose_questions(pl.concat(map(_sizes, tables)), most, most_bytes).lazy()
     found = []
     for (label, folder), table in zip(folders, tables, strict=True):
-        wanted = table.select(*KEYS, "correct", "confidence", "answer", "reason", "response")
-        rows = wanted.join(chosen, on=QUESTION_KEYS, how="semi").collect()
+        rows = table.select(SHOWN).join(chosen, on=QUESTION_KEYS, how="semi").collect()
         total = table.select(pl.len()).collect().item()
-        found.append(Responses(label, False, rows, _asked(folder / "rollouts", rows), total))
+        found.append(Responses(label, False, rows, _questions_of(folder / "rollouts", rows), total))
     return found
 
 
 def file_responses(label: str, rows: pl.DataFrame, most: int = RESPONSES) -> list[Responses]:
-    """What a user's file holds to read: nothing without the responses and their questions' ids.
+    """The responses of a user's file; none where the file lacks responses or question ids.
 
     Questions and golds are shown where the file has them.
     """
     if not {"response", "question_id", "dataset"} <= set(rows.columns) or not most:
         return []
-    sizes = rows.lazy().select(*QUESTION_KEYS, bytes=pl.col("response").str.len_bytes())
-    shown = rows.join(choose_questions(sizes, most, TEXT_BYTES), on=QUESTION_KEYS, how="semi")
+    chosen = choose_questions(_sizes(rows.lazy()), most, TEXT_BYTES)
+    shown = rows.join(chosen, on=QUESTION_KEYS, how="semi")
     missing: dict[str, pl.Expr | pl.Series] = {
         "answer": pl.Series([parse(text).answer for text in shown["response"]], dtype=pl.String),
         "question": pl.lit(""),
@@ -66,8 +66,7 @@ def file_responses(label: str, rows: pl.DataFrame, most: int = RESPONSES) -> lis
     )
     asked = shown.select(*QUESTION_KEYS, pl.col("question").fill_null(""), pl.col("gold").list.drop_nulls())
     questions = asked.unique(QUESTION_KEYS, keep="first", maintain_order=True)
-    columns = (*KEYS, "correct", "confidence", "answer", "reason", "response")
-    return [Responses(label, False, shown.select(columns), questions, len(rows))]
+    return [Responses(label, False, shown.select(SHOWN), questions, len(rows))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +98,17 @@ def trained_responses(
     labels = pl.scan_parquet(root / origin.build / LABEL_TABLE)
     texts = pl.scan_parquet(root / origin.rollout / "part-*.parquet").select(*KEYS, "response")
     shown = labels.join(trained, on=QUESTION_KEYS, how="semi").join(texts, on=KEYS)
-    sizes = shown.select(*QUESTION_KEYS, bytes=pl.col("response").str.len_bytes())
-    chosen = choose_questions(sizes, most, most_bytes)
-    rows = _with_targets(shown.join(chosen.lazy(), on=QUESTION_KEYS, how="semi"), confidence_format)
+    chosen = choose_questions(_sizes(shown), most, most_bytes).lazy()
+    rows = _with_targets(shown.join(chosen, on=QUESTION_KEYS, how="semi"), confidence_format)
     verdicts = pl.scan_parquet(root / origin.verify / "part-*.parquet").select(*KEYS, "confidence", "answer")
     rows = rows.lazy().join(verdicts, on=KEYS).join(_roles(trained), on=KEYS, how="left").collect().sort(KEYS)
     total = labels.select(pl.len()).collect().item()
     label = f"training set of CalibSFT, from {source}"
-    return Responses(label, True, rows, _asked(root / origin.rollout, rows), total)
+    return Responses(label, True, rows, _questions_of(root / origin.rollout, rows), total)
 
 
 def choose_questions(sizes: pl.LazyFrame, most: int, most_bytes: int) -> pl.DataFrame:
-    """Questions, evenly from all, whose responses together are about `most` and `most_bytes` at the most."""
+    """Questions, evenly spread over all, with about `most` responses and `most_bytes` bytes of text at most."""
     found = (
         sizes.group_by(QUESTION_KEYS)
         .agg(n=pl.len(), bytes=pl.col("bytes").sum())
@@ -123,14 +121,18 @@ def choose_questions(sizes: pl.LazyFrame, most: int, most_bytes: int) -> pl.Data
     return chosen.select(QUESTION_KEYS)
 
 
-def _asked(rollouts: Path, rows: pl.DataFrame) -> pl.DataFrame:
-    """What was asked in these rows, and what counts as right."""
+def _sizes(table: pl.LazyFrame) -> pl.LazyFrame:
+    return table.select(*QUESTION_KEYS, bytes=pl.col("response").str.len_bytes())
+
+
+def _questions_of(rollouts: Path, rows: pl.DataFrame) -> pl.DataFrame:
+    """The questions of these rows, with their golds."""
     table = pl.read_parquet(rollouts / QUESTIONS, columns=[*QUESTION_KEYS, "question", "gold"])
     return table.join(rows, on=QUESTION_KEYS, how="semi")
 
 
 def _with_targets(labelled: pl.LazyFrame, confidence_format: Format) -> pl.DataFrame:
-    """Responses with the text of their target, null for those that no training set takes."""
+    """Responses with the text of their target, null for those that are not trained on."""
     rows = labelled.select(*KEYS, "correct", "reason", "response", *LABEL).collect()
     pairs = rows.select(LABEL).iter_rows()
     texts = [None if n is None else confidence_format.render(Fraction(n, d)) for n, d in pairs]
@@ -142,10 +144,9 @@ def _roles(trained: pl.LazyFrame) -> pl.LazyFrame:
     rows = trained.collect()
     roles = [
         [
-            NOTHING if not weight else CONFIDENCE if place >= start else REASONING
+            (CONFIDENCE if place >= start else REASONING) if weight else NOTHING
             for place, weight in enumerate(weights)
         ]
         for weights, start in rows.select("weights", "confidence_at").iter_rows()
     ]
-    series = pl.Series("roles", roles, dtype=pl.List(pl.Int8))
-    return rows.select(*KEYS, "tokens", series).lazy()
+    return rows.select(*KEYS, "tokens", pl.Series("roles", roles, dtype=pl.List(pl.Int8))).lazy()

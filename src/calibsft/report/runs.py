@@ -5,11 +5,12 @@ itself (`training`) nor draw or write anything.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import polars as pl
 import yaml
@@ -25,17 +26,11 @@ from calibsft.artifacts import (
 )
 from calibsft.errors import InputError
 from calibsft.evaluation import ROWS, read_budgets, read_estimators, read_metrics
-from calibsft.metrics import MEAN_OVER_DATASETS
+from calibsft.report import responses as reading
 from calibsft.report.lineage import Lineage, lineages
 from calibsft.report.markup import markdown_table
-from calibsft.report.responses import (
-    TEXT_BYTES,
-    TRAINING_SHARE,
-    evaluated_responses,
-    set_of,
-    trained_responses,
-)
 from calibsft.report.seed_tables import each_seed_table, spread_table
+from calibsft.report.splits import mean_over_all, shown_splits
 from calibsft.report.summary import (
     ModelResult,
     Responses,
@@ -45,7 +40,6 @@ from calibsft.report.summary import (
     TrainingRun,
     TrainingSet,
 )
-from calibsft.report.tables import shown_splits
 from calibsft.report.training import is_rl_stage, read_gradient, read_training
 from calibsft.responses.formats import FORMATS
 from calibsft.targets.summary import SUMMARY
@@ -54,8 +48,6 @@ BUDGET_SCORES = ("pass@1", "ece")
 
 # Stages as a report lists them, by what they do.
 ORDER = ("base", "rollout", "verify", "evidence", "build", "sft", "rl", "prior", "eval", "report")
-
-Manifests: TypeAlias = dict[str, dict[str, Any]]
 
 
 def summarise(root: Path, responses: int = 0) -> RunSummary:
@@ -67,17 +59,16 @@ def summarise(root: Path, responses: int = 0) -> RunSummary:
     """
     run = _Run.of(root)
     training = run.training()
-    evaluated = _evaluated(root, run.manifests, required=not training)
-    measured = [name for name in run.manifests if (root / name / GRADIENT).is_file()]
+    evaluated = run.evaluated(required=not training)
     return RunSummary(
         name=root.resolve().name,
         models=_models(run, evaluated, training),
-        recipe_yaml=_recipe(root, list(run.manifests)),
+        recipe_yaml=_recipe(root, run.manifests),
         command=f"calibsft report {root}",
-        training_sets=_training_sets(run),
+        training_sets=tuple(_training_set(root / name, run.label(name)) for name in run.having(SUMMARY)),
         costs=tuple(_cost(root / name, manifest) for name, manifest in run.manifests.items()),
         training=training,
-        gradients=tuple(read_gradient(root / name, run.label(name)) for name in measured),
+        gradients=tuple(read_gradient(root / name, run.label(name)) for name in run.having(GRADIENT)),
         responses=_responses(run, evaluated, responses),
     )
 
@@ -87,7 +78,7 @@ class _Run:
     """The finished stages of a run, in the order in which a report shows them, and the models that they are about."""
 
     root: Path
-    manifests: Manifests
+    manifests: dict[str, dict[str, Any]]
     lineages: dict[str, Lineage]
 
     @classmethod
@@ -107,6 +98,19 @@ class _Run:
 
     def label(self, stage: str) -> str:
         return self.lineages[stage].label if stage in self.lineages else stage
+
+    def having(self, file: str) -> list[str]:
+        """The stages that wrote such a file."""
+        return [name for name in self.manifests if (self.root / name / file).is_file()]
+
+    def evaluated(self, required: bool = True) -> list[str]:
+        """The stages that evaluated a model; refuses a run without any where one is required."""
+        found = self.having(ROWS)
+        if required and not found:
+            raise InputError(
+                f"{self.root}: no finished evaluation there; give the folder of a run, for example runs/tiny-seed0"
+            )
+        return found
 
     def training(self) -> tuple[TrainingRun, ...]:
         runs = [
@@ -137,38 +141,26 @@ def summarise_training(folder: Path, label: str) -> RunSummary:
     )
 
 
-def _evaluated(root: Path, stages: Iterable[str], required: bool = True) -> list[str]:
-    """The stages that evaluated a model; refuses a run without any where one is required."""
-    evaluated = [name for name in stages if (root / name / ROWS).is_file()]
-    if required and not evaluated:
-        raise InputError(
-            f"{root}: no finished evaluation there; give the folder of a run, for example runs/tiny-seed0"
-        )
-    return evaluated
-
-
 def _models(run: _Run, evaluated: Sequence[str], training: Iterable[TrainingRun]) -> tuple[ModelResult, ...]:
-    """The evaluated models of a run, each with its lineage."""
+    """The evaluated models of a run, each with what is known of its lineage."""
     methods = {trained.label: trained.method for trained in training}
     labels = {run.lineages[name].label for name in evaluated if name in run.lineages}
-    return tuple(_model(run, name, methods, labels) for name in evaluated)
-
-
-def _model(run: _Run, name: str, methods: Mapping[str, str], labels: Collection[str]) -> ModelResult:
-    model = read_evaluation(run.root / name, run.label(name))
-    if name not in run.lineages:
-        return model
-    lineage = run.lineages[name]
-    counterpart = lineage.counterpart.label if lineage.calibrated else ""
-    return replace(
-        model,
-        method=methods.get(model.label, ""),
-        calibrated=lineage.calibrated,
-        counterpart=counterpart if counterpart in labels else "",
-        starts_rl=lineage.starts_rl,
-        seed=lineage.seed,
-        title=lineage.title,
-    )
+    found = []
+    for name in evaluated:
+        model = read_evaluation(run.root / name, run.label(name))
+        if lineage := run.lineages.get(name):
+            counterpart = lineage.counterpart.label if lineage.calibrated else ""
+            model = replace(
+                model,
+                method=methods.get(model.label, ""),
+                calibrated=lineage.calibrated,
+                counterpart=counterpart if counterpart in labels else "",
+                starts_rl=lineage.starts_rl,
+                seed=lineage.seed,
+                title=lineage.title,
+            )
+        found.append(model)
+    return tuple(found)
 
 
 def read_evaluation(folder: Path, label: str) -> ModelResult:
@@ -178,75 +170,66 @@ def read_evaluation(folder: Path, label: str) -> ModelResult:
     estimators = {found["estimator"]: found for found in read_estimators(folder)}
     model = ModelResult(label, rows, estimators=estimators)
     budgets = read_budgets(folder)
-    return replace(model, **_budgets(budgets, read_metrics(folder))) if budgets else model
-
-
-def _budgets(budgets: Sequence[dict[str, Any]], free: dict[str, Any]) -> dict[str, Any]:
-    """Results under every budget and without one: in-distribution means, or else over all benchmarks, and of each one."""
+    if not budgets:
+        return model
+    # Results under every budget, and without one.
+    free = read_metrics(folder)
     parts = [*((part["budget"], part) for part in budgets), (None, free)]
-    means = [(budget, part["splits"]) for budget, part in parts]
-    return {
-        "budgets": _budget_table([(b, splits.get("id", splits[MEAN_OVER_DATASETS])) for b, splits in means]),
-        "benchmark_budgets": {
-            name: _budget_table([(budget, part["datasets"][name]) for budget, part in parts])
-            for name in free["datasets"]
-            if all(name in part["datasets"] for _, part in parts)
+    shared = [name for name in free["datasets"] if all(name in part["datasets"] for _, part in parts)]
+    return replace(
+        model,
+        budgets=_budgets([(b, part["splits"].get("id", mean_over_all(part))) for b, part in parts]),
+        benchmark_budgets={
+            name: _budgets([(budget, part["datasets"][name]) for budget, part in parts]) for name in shared
         },
-    }
-
-
-def _budget_table(rows: Sequence[tuple[int | None, dict[str, Any]]]) -> pl.DataFrame:
-    cells = {"budget": [budget for budget, _ in rows]} | {
-        key: [scores[key] for _, scores in rows] for key in BUDGET_SCORES
-    }
-    return pl.DataFrame(cells, schema={"budget": pl.Int64} | dict.fromkeys(BUDGET_SCORES, pl.Float64))
-
-
-def _training_sets(run: _Run) -> tuple[TrainingSet, ...]:
-    built = {
-        run.label(name): json.loads((run.root / name / SUMMARY).read_text(encoding="utf-8"))
-        for name in run.manifests
-        if (run.root / name / SUMMARY).is_file()
-    }
-    return tuple(
-        TrainingSet(label, _by_text(found["before"]), _by_text(found["after"]), found["filtered"])
-        for label, found in built.items()
     )
 
 
-def _responses(run: _Run, evaluated: Sequence[str], most: int) -> tuple[Responses, ...]:
-    """Responses to read: of every model about as many, and a tenth of them of the training sets."""
-    tuned = [name for name in run.manifests if (run.root / name / SUPERVISION).is_file()]
-    # Models of several seeds learn from one training set.
-    sets = {set_of(run.root, run.manifests, name): name for name in tuned}
-    said = evaluated_responses([(run.label(name), run.root / name) for name in evaluated], most)
-    share = most // TRAINING_SHARE // max(1, len(sets))
-    shown = [
-        trained_responses(run.root, found, name, run.label(found.build), share, TEXT_BYTES // TRAINING_SHARE)
-        for found, name in sets.items()
-        if found is not None and share
-    ]
-    return (*said, *shown)
+def _budgets(rows: Sequence[tuple[int | None, dict[str, Any]]]) -> pl.DataFrame:
+    cells = [(budget, *(scores[key] for key in BUDGET_SCORES)) for budget, scores in rows]
+    schema = {"budget": pl.Int64} | dict.fromkeys(BUDGET_SCORES, pl.Float64)
+    return pl.DataFrame(cells, schema=schema, orient="row")
+
+
+def _training_set(folder: Path, label: str) -> TrainingSet:
+    found = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    return TrainingSet(label, _by_text(found["before"]), _by_text(found["after"]), found["filtered"])
 
 
 def _by_text(histogram: dict[str, int]) -> dict[str, int]:
     """Counts by the two-decimal text of the exact target."""
-    counts: dict[str, int] = {}
+    counts: Counter[str] = Counter()
     for exact, count in histogram.items():
-        text = FORMATS["probability"].render(Fraction(exact))
-        counts[text] = counts.get(text, 0) + count
+        counts[FORMATS["probability"].render(Fraction(exact))] += count
     return counts
 
 
+def _responses(run: _Run, evaluated: Sequence[str], most: int) -> tuple[Responses, ...]:
+    """Responses to read: of every model about as many, and a tenth of them of the training sets."""
+    # Models of several seeds learn from one training set.
+    sets = {reading.set_of(run.root, run.manifests, name): name for name in run.having(SUPERVISION)}
+    folders = [(run.label(name), run.root / name) for name in evaluated]
+    share = most // reading.TRAINING_SHARE // max(1, len(sets))
+    share_bytes = reading.TEXT_BYTES // reading.TRAINING_SHARE
+    return (
+        *reading.evaluated_responses(folders, most),
+        *(
+            reading.trained_responses(run.root, found, name, run.label(found.build), share, share_bytes)
+            for found, name in sets.items()
+            if found is not None and share
+        ),
+    )
+
+
 def _cost(folder: Path, manifest: dict[str, Any]) -> StageCost:
-    # A stage that kept no books while it worked knows the time of its last part only.
+    # Without a file of costs, a resumed stage knows the time of its last part only.
     partly = manifest["resumed"] and not (folder / COST).is_file()
     name = f"{folder.name} (last part)" if partly else folder.name
     return StageCost(name, manifest["wall_seconds"], manifest.get("tokens"), manifest.get("peak_memory_mb"))
 
 
-def _recipe(root: Path, stages: Sequence[str]) -> str:
-    """The settings of all stages together; what a later stage set otherwise stands under its name."""
+def _recipe(root: Path, stages: Iterable[str]) -> str:
+    """The settings of all stages; where a later stage differs, its values stand under its name."""
     settings: dict[str, Any] = {}
     otherwise: dict[str, Any] = {}
     for name in stages:
@@ -269,12 +252,12 @@ def headline(root: Path) -> str:
 
 def _seed_results(root: Path) -> list[SeedResult]:
     run = _Run.of(root)
-    evaluated = _evaluated(root, run.manifests)
+    evaluated = run.evaluated()
     several = any(run.lineages[name].seed is not None for name in evaluated if name in run.lineages)
     distinct = {trained.label: trained.distinct_values for trained in run.training()}
     return [
         SeedResult(
-            # What is not trained has the recipe's seed, unless other models have others.
+            # An untrained model has the recipe's seed, unless the trained ones have several.
             run.manifests[name].get(
                 "training_seed", None if several else recorded_settings(root / name)["seed"]
             ),

@@ -45,7 +45,7 @@ def markdown_lines(scores: Scores) -> list[str]:
 
 
 def correlation_lines(scores: Scores) -> list[str]:
-    """Whether datasets with more confidence come out better, on one line; none where there are too few to tell."""
+    """The correlation of mean confidence and accuracy over datasets, on one line; none for too few datasets."""
     found = [
         f"{split}: Pearson {part['pearson']:.4f}, Spearman {part['spearman']:.4f}"
         for split, part in scores["splits"].items()

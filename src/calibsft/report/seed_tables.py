@@ -4,17 +4,17 @@ Works on the dictionaries of `metrics.score_table`. The deviation is that of a s
 or more. Does not compute a metric or read a run.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import mean, stdev
 from typing import Any
 
 from calibsft.metrics import MEAN_OVER_DATASETS, Metrics
 from calibsft.metrics.metric import Column
-from calibsft.report.columns import DISTINCT, MISSING, SEED_COLUMNS, metric_rows
+from calibsft.report.columns import DISTINCT, MISSING, SEED_COLUMNS, metric_rows, metric_table
 from calibsft.report.markup import DEVIATION, Cell, Table
+from calibsft.report.splits import split_title
 from calibsft.report.summary import SeedResult
-from calibsft.report.tables import labelled, split_title
 
 
 def each_seed_table(results: Sequence[SeedResult], split: str = MEAN_OVER_DATASETS) -> Table:
@@ -25,24 +25,15 @@ def each_seed_table(results: Sequence[SeedResult], split: str = MEAN_OVER_DATASE
     results : in the order to be shown.
     split : "id", "ood", or all benchmarks.
     """
-    columns = _columns(results)
+    columns, keys, body = _columns(results), [], []
     seeds = sorted({result.seed for result in results}, key=lambda seed: -1 if seed is None else seed)
-    by_seed = {seed: [result for result in results if result.seed == seed] for seed in seeds}
-    return Table(
-        title=f"{split_title(split)}, {'1 seed' if len(seeds) == 1 else 'each seed'}",
-        header=("Seed", "Model", *(column.header for column in columns)),
-        rows=tuple(row for same in by_seed.values() for row in _rows_of_seed(columns, same, split)),
-        labels=2,
-    )
-
-
-def _rows_of_seed(
-    columns: Sequence[Column], same: Sequence[SeedResult], split: str
-) -> Iterator[tuple[Cell, ...]]:
-    """The models of one seed, the best of them marked."""
-    body = metric_rows(columns, [_metrics(result, split) for result in same])
-    for result, cells in zip(same, body, strict=True):
-        yield Cell(MISSING if result.seed is None else str(result.seed)), Cell(result.title), *cells
+    for seed in seeds:
+        same = [result for result in results if result.seed == seed]
+        keys += [(MISSING if seed is None else str(seed), result.title) for result in same]
+        # The best is marked among the models of one seed.
+        body += metric_rows(columns, [_metrics(result, split) for result in same])
+    title = f"{split_title(split)}, {'1 seed' if len(seeds) == 1 else 'each seed'}"
+    return metric_table(title, ("Seed", "Model"), keys, columns, body, labels=2)
 
 
 def spread_table(results: Sequence[SeedResult], split: str = MEAN_OVER_DATASETS) -> Table | None:
@@ -55,17 +46,22 @@ def spread_table(results: Sequence[SeedResult], split: str = MEAN_OVER_DATASETS)
         return None
     columns, parts = _columns(results), [_parts(same, split) for same in by_title.values()]
     body = metric_rows(columns, [{key: mean(values) for key, values in part.items()} for part in parts])
-    return Table(
-        title=f"{split_title(split)}, mean ± sd over {most} training seeds",
-        header=("Model", *(column.header for column in columns)),
-        rows=labelled(
-            list(by_title),
-            [
-                tuple(_with_deviation(*pair, part) for pair in zip(columns, cells, strict=True))
-                for cells, part in zip(body, parts, strict=True)
-            ],
-        ),
-        note=_missing_seeds(by_title, most),
+    spread = [
+        [_with_deviation(*pair, part) for pair in zip(columns, cells, strict=True)]
+        for cells, part in zip(body, parts, strict=True)
+    ]
+    short = [
+        f"{title}: {len(same)} of {most}"
+        for title, same in by_title.items()
+        if len(same) < most and same[0].seed is not None
+    ]
+    return metric_table(
+        f"{split_title(split)}, mean ± sd over {most} training seeds",
+        ("Model",),
+        [(title,) for title in by_title],
+        columns,
+        spread,
+        note=f"Seeds in the mean: {', '.join(short)}." if short else "",
     )
 
 
@@ -89,13 +85,3 @@ def _parts(same: Sequence[SeedResult], split: str) -> dict[str, list[float]]:
 def _with_deviation(column: Column, cell: Cell, part: Mapping[str, Sequence[float]]) -> Cell:
     values = part.get(column.name, ())
     return replace(cell, span=f"{DEVIATION} {column.write(stdev(values))}") if len(values) > 1 else cell
-
-
-def _missing_seeds(by_title: Mapping[str, Sequence[SeedResult]], most: int) -> str:
-    """Say which trained model's mean is over fewer seeds than the others'."""
-    short = [
-        f"{title}: {len(same)} of {most}"
-        for title, same in by_title.items()
-        if len(same) < most and same[0].seed is not None
-    ]
-    return f"Seeds in the mean: {', '.join(short)}." if short else ""

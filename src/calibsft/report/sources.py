@@ -4,7 +4,7 @@ A run is read by `runs`, a user's file exactly as `calibsft score` reads it. Doe
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -29,6 +29,9 @@ from calibsft.schema import KEYS, QUESTION_KEYS
 ONE_DATASET = "all"
 REASON_UNKNOWN = "unknown"
 TEXTS = ("response", "question", "answer")
+# What sources have several of, and the fields of those records that name a model or a stage.
+RECORDS = ("models", "training_sets", "costs", "training", "gradients", "responses")
+LABELS = ("label", "title", "counterpart", "start", "stage")
 
 
 def read_sources(
@@ -48,7 +51,7 @@ def read_sources(
         with a warning.
     responses : about how many responses can be read on the page.
     where : which rows of every source to take.
-    by : the column whose values are told apart, as if each were a source.
+    by : the column whose values are shown side by side, as if each were a source.
     """
     chosen = [
         (path, _label(label, value, len(paths)), rows)
@@ -56,17 +59,23 @@ def read_sources(
         for value, rows in _values(path, where, by).items()
     ]
     share = responses // len(chosen)
-    with telling_damage(folder for path in paths for folder in (path, *stages_in(path))):
+    with telling_damage(chain.from_iterable(map(_folders, paths))):
         found = [_part(path, label, malformed, share, rows) for path, label, rows in chosen]
-    told = [
+    options = [
         *map(str, paths),
         *(f"--where {'='.join(pair)}" for pair in where.pairs),
         *([f"--by {by}"] if by else []),
     ]
-    return replace(_together(found), command=f"calibsft report {' '.join(told)}")
+    return replace(_together(found), command=f"calibsft report {' '.join(options)}")
+
+
+def _folders(path: Path) -> list[Path]:
+    """What may be damaged: the source itself, and the finished stages of a run."""
+    return [path, *sorted(manifest.parent for manifest in path.glob(f"*/{MANIFEST}"))]
 
 
 def _values(path: Path, where: Where, by: str | None) -> dict[str, Where]:
+    """The rows to take of a source, for each value of the column `by`."""
     if by is not None and is_run(path):
         raise InputError(
             f"{path}: a run has several models, which --by does not part; give one of its evaluations"
@@ -77,7 +86,7 @@ def _values(path: Path, where: Where, by: str | None) -> dict[str, Where]:
 
 
 def _label(source: str, value: str, sources: int) -> str:
-    """A part by its value, with its source if there are several."""
+    """The label of a part: its value, after the label of its source if there are several."""
     if not value:
         return source
     return f"{source}, {value}" if sources > 1 else value
@@ -95,11 +104,6 @@ def only_benchmark(summary: RunSummary, name: str) -> RunSummary:
     return replace(summary, models=tuple(m for m in models if not m.rows.is_empty()), benchmark=name)
 
 
-def stages_in(path: Path) -> list[Path]:
-    """The finished stages of a run, none in a file."""
-    return sorted(manifest.parent for manifest in path.glob(f"*/{MANIFEST}"))
-
-
 def is_run(path: Path) -> bool:
     """Whether this is the folder of a run, rather than of one stage, or a file."""
     return path.is_dir() and not shards(path) and not any((path / name).is_file() for name in (ROWS, JOURNAL))
@@ -107,21 +111,23 @@ def is_run(path: Path) -> bool:
 
 def _part(path: Path, label: str, malformed: str | None, responses: int, where: Where) -> RunSummary:
     if is_run(path):
-        return _taken(path, replace(summarise(path, responses), name=label), where)
+        return _selected(path, replace(summarise(path, responses), name=label), where)
     if (path / JOURNAL).is_file():
         return summarise_training(path, label)
     if (path / ROWS).is_file():
         read_manifest(path)  # refuses one that is not finished
         said = evaluated_responses([(label, path)], responses)
-        return _taken(path, RunSummary(label, (read_evaluation(path, label),), responses=tuple(said)), where)
+        return _selected(
+            path, RunSummary(label, (read_evaluation(path, label),), responses=tuple(said)), where
+        )
     scored, _ = read_scored(path, malformed, where=where)
     rows = _with_all_columns(_with_texts(path, scored, malformed, where) if responses else scored)
     said = file_responses(label, rows, responses)
     return RunSummary(label, (ModelResult(label, rows),), responses=tuple(said))
 
 
-def _taken(path: Path, summary: RunSummary, where: Where) -> RunSummary:
-    """Of every evaluated model some rows alone; budgets and estimators are scores of all of them, and left out."""
+def _selected(path: Path, summary: RunSummary, where: Where) -> RunSummary:
+    """Keep the chosen rows of every evaluated model; budgets and estimators are scores of all rows and are left out."""
     if not where:
         return summary
     models = []
@@ -132,12 +138,15 @@ def _taken(path: Path, summary: RunSummary, where: Where) -> RunSummary:
             raise InputError(f"{path}: no row of {model.label} has {where}; choose other values with --where")
         models.append(replace(model, rows=rows, budgets=None, benchmark_budgets={}, estimators={}))
     rows_of = {model.label: model.rows for model in models}
-    said = [_said(part, rows_of[part.label]) if part.label in rows_of else part for part in summary.responses]
+    said = [
+        _responses_among(part, rows_of[part.label]) if part.label in rows_of else part
+        for part in summary.responses
+    ]
     return replace(summary, models=tuple(models), responses=tuple(part for part in said if len(part.rows)))
 
 
-def _said(part: Responses, rows: pl.DataFrame) -> Responses:
-    """Those of the responses that are among `rows`."""
+def _responses_among(part: Responses, rows: pl.DataFrame) -> Responses:
+    """The responses that are among `rows`, with their questions."""
     shown = part.rows.join(rows, on=KEYS, how="semi", maintain_order="left")
     asked = part.questions.join(shown, on=QUESTION_KEYS, how="semi", maintain_order="left")
     return replace(part, rows=shown, questions=asked, total=len(rows))
@@ -148,7 +157,7 @@ def _with_texts(path: Path, rows: pl.DataFrame, malformed: str | None, where: Wh
     table = where.of_file(path, read_table(path))
     if "response" not in table.columns:
         return rows
-    # Under this policy a row is left out only for want of correctness, so the texts stay beside their scores.
+    # With "counted" only rows without `correct` are left out, so texts and scores stay aligned.
     every, _ = read_scored(path, "counted", where=where)
     scored = table.filter(pl.col("correct").is_not_null())
     texts = [text_column(path, scored, name) for name in TEXTS if name in scored.columns]
@@ -165,7 +174,7 @@ def _golds(path: Path, rows: pl.DataFrame) -> pl.Series:
 
 
 def _with_all_columns(rows: pl.DataFrame) -> pl.DataFrame:
-    """A user's rows with what the others have: a dataset, and why a response is malformed."""
+    """Add the columns that a user's file may lack: the dataset, and why a response is malformed."""
     if "dataset" not in rows.columns:
         rows = rows.with_columns(dataset=pl.lit(ONE_DATASET))
     known = {name: pl.col(name) for name in FORM if name in rows.columns}
@@ -180,45 +189,30 @@ def _with_all_columns(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _together(found: Sequence[RunSummary]) -> RunSummary:
-    """Several sources as one: whatever has a label has that of its source before it."""
+    """Join several sources; every label gets the name of its source before it."""
     if len(found) == 1:
         return found[0]
-    named = _against_the_first([_prefixed(part) for part in found])
-    fields = ("models", "training_sets", "costs", "training", "gradients", "responses")
     joined: dict[str, Any] = {
-        field: tuple(chain.from_iterable(getattr(part, field) for part in named)) for field in fields
+        field: tuple(chain.from_iterable(_named(part, field) for part in found)) for field in RECORDS
     }
-    recipes = [f"# {part.name}\n{part.recipe_yaml}" for part in named if part.recipe_yaml]
+    if all(len(part.models) == 1 for part in found):
+        # Evaluations and files know nothing of their lineage: they are compared with the first one given.
+        first, *others = joined["models"]
+        joined["models"] = (first, *(replace(other, counterpart=first.label) for other in others))
+    recipes = [f"# {part.name}\n{part.recipe_yaml}" for part in found if part.recipe_yaml]
     return RunSummary(
         name=", ".join(part.name for part in found), recipe_yaml="---\n".join(recipes), **joined
     )
 
 
-def _against_the_first(found: Sequence[RunSummary]) -> list[RunSummary]:
-    """Evaluations and files, which know nothing of their lineage, are compared with the first one given."""
-    first, *others = found
-    if any(len(part.models) != 1 for part in found):
-        return list(found)
-    compared = [replace(part.models[0], counterpart=first.models[0].label) for part in others]
-    return [first, *(replace(part, models=(model,)) for part, model in zip(others, compared, strict=True))]
-
-
-def _prefixed(part: RunSummary) -> RunSummary:
-    def name(label: str) -> str:
-        return f"{part.name}: {label}" if label not in ("", part.name) else label
-
-    return replace(
-        part,
-        models=tuple(
-            replace(m, label=name(m.label), title=name(m.title), counterpart=name(m.counterpart))
-            for m in part.models
-        ),
-        training_sets=tuple(replace(s, label=name(s.label)) for s in part.training_sets),
-        costs=tuple(replace(cost, stage=name(cost.stage)) for cost in part.costs),
-        training=tuple(replace(run, label=name(run.label), start=name(run.start)) for run in part.training),
-        gradients=tuple(replace(share, label=name(share.label)) for share in part.gradients),
-        responses=tuple(replace(said, label=name(said.label)) for said in part.responses),
-    )
+def _named(part: RunSummary, field: str) -> Iterator[Any]:
+    """The records of a source with its name before their labels."""
+    for record in getattr(part, field):
+        labels = {name: getattr(record, name) for name in LABELS if hasattr(record, name)}
+        named = {
+            name: f"{part.name}: {label}" for name, label in labels.items() if label not in ("", part.name)
+        }
+        yield replace(record, **named)
 
 
 def _labels(paths: Sequence[Path]) -> list[str]:

@@ -17,30 +17,20 @@ class ModelResult:
 
     Attributes
     ----------
-    rows
-        One row per response: dataset, split ("id" or "ood"), question_id, sample, confidence (null where it is
-        unreadable), correct, well_formed and reason (the parser's code, "ok" if well formed). Rows of a user's file
-        have dataset, confidence, correct and reason, and of the others what the file has.
-    method
-        The RL method that trained it last, empty if none did.
-    calibrated
-        Whether it has been through CalibSFT; None where that is not known, such as for a file.
-    counterpart
-        The label of the model to compare it with, empty where there is none: in a run the one that differs in CalibSFT
-        alone.
-    starts_rl
-        Whether it is a model that RL may start from, so that its prior matters.
-    budgets
-        Results under token budgets, one row per budget and one with a null budget for no limit: budget, pass@1, ece;
-        None where no budget was set.
-    benchmark_budgets
-        The same for every benchmark alone; empty where no budget was set.
-    estimators
-        The scores of every confidence estimator by its name; empty where there is only the stated confidence.
-    seed
-        The seed of its trainings, in a run that has several of them; else None.
-    title
-        What the model is called whatever its seed; empty where that is its label.
+    rows : one row per response: dataset, split ("id" or "ood"), question_id, sample, confidence (null where it is
+        unreadable), correct, well_formed and reason (the parser's code, "ok" if well formed). Rows of a user's file have
+        dataset, confidence, correct and reason, and of the others what the file has.
+    method : the RL method that trained it last, empty if none did.
+    calibrated : whether it has been through CalibSFT; None where that is not known, such as for a file.
+    counterpart : the label of the model to compare it with, empty where there is none: in a run the one that differs in
+        CalibSFT alone.
+    starts_rl : whether it is a model that RL may start from, so that its prior matters.
+    budgets : results under token budgets, one row per budget and one with a null budget for no limit: budget, pass@1,
+        ece; None where no budget was set.
+    benchmark_budgets : the same for every benchmark alone; empty where no budget was set.
+    estimators : the scores of every confidence estimator by its name; empty where there is only the stated confidence.
+    seed : the seed of its trainings, in a run that has several of them; else None.
+    title : what the model is called whatever its seed; empty where that is its label.
     """
 
     label: str
@@ -86,16 +76,12 @@ class TrainingRun:
 
     Attributes
     ----------
-    calibrated
-        Whether CalibSFT came before it; None where that is not known.
-    steps
-        One row per rollout step, measured on the responses sampled for training: step, pass@1, auroc (null
-        where undefined), brier, ece, distinct_values and confidence_entropy (nats).
-    evals
-        Held-out evaluations during training, one row per step and split: step, split, pass@1, auroc, brier,
-        ece; None where there were none.
-    seed
-        Its seed, in a run that has several; else None.
+    calibrated : whether CalibSFT came before it; None where that is not known.
+    steps : one row per rollout step, measured on the responses sampled for training: step, pass@1, auroc (null where
+        undefined), brier, ece, distinct_values and confidence_entropy (nats).
+    evals : held-out evaluations during training, one row per step and split: step, split, pass@1, auroc, brier, ece; None
+        where there were none.
+    seed : its seed, in a run that has several; else None.
     """
 
     label: str
@@ -132,16 +118,11 @@ class Responses:
 
     Attributes
     ----------
-    training
-        Whether these are the rollouts of a training set.
-    rows
-        One row per response: dataset, question_id, sample, correct and confidence (null where unknown), answer, reason
-        and response; of a training set also target (its text), and tokens with their roles (null where not trained
-        on).
-    questions
-        What was asked: dataset, question_id, question and gold (a list).
-    total
-        How many responses the origin has in all.
+    training : whether these are the rollouts of a training set.
+    rows : one row per response: dataset, question_id, sample, correct and confidence (null where unknown), answer, reason
+        and response; of a training set also target (its text), and tokens with their roles (null where not trained on).
+    questions : what was asked: dataset, question_id, question and gold (a list).
+    total : how many responses the origin has in all.
     """
 
     label: str

@@ -5,12 +5,12 @@ text (`markup`) or know HTML.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import polars as pl
 
-from calibsft.metrics import MEAN_OVER_DATASETS
 from calibsft.metrics.metric import percent
 from calibsft.metrics.ranking import AUROC
 from calibsft.metrics.result import Metrics
@@ -23,19 +23,15 @@ from calibsft.report.columns import (
     TRAINING_COLUMNS,
     duration,
     metric_rows,
+    metric_table,
     whole,
 )
 from calibsft.report.markup import Cell, Table
+from calibsft.report.splits import mean_over_all, shown_splits, split_title
 from calibsft.report.summary import ModelResult, StageCost, TrainingRun, TrainingSet
 from calibsft.responses.parse import Reason
 
 Score: TypeAlias = Mapping[str, Any]
-
-SPLIT_TITLES = {
-    "id": "In distribution",
-    "ood": "Out of distribution",
-    MEAN_OVER_DATASETS: "All benchmarks",
-}
 
 
 def headline_tables(labels: Sequence[str], scores: Sequence[Score]) -> list[Table]:
@@ -44,111 +40,90 @@ def headline_tables(labels: Sequence[str], scores: Sequence[Score]) -> list[Tabl
     All columns but "ECE, pooled" are plain means over the split's benchmarks. A run without splits gets
     one table over all benchmarks.
     """
-    return [_headline(split, labels, scores) for split in shown_splits(scores)]
+    return [_headline(split, labels, parts) for split, parts in _by_split(scores)]
 
 
 def further_tables(labels: Sequence[str], scores: Sequence[Score]) -> list[Table]:
     """The metrics that the headline leaves out, by split as there."""
-    return [_further(split, labels, scores) for split in shown_splits(scores)]
+    return [
+        metric_table(
+            f"Further metrics, {split_title(split).lower()}",
+            ("Model",),
+            [(label,) for label in labels],
+            FURTHER_COLUMNS,
+            metric_rows(FURTHER_COLUMNS, parts),
+        )
+        for split, parts in _by_split(scores)
+    ]
 
 
-def shown_splits(scores: Sequence[Score]) -> list[str]:
-    """The splits of the models, in-distribution first; all benchmarks together where there are none."""
-    found = {split for score in scores for split in score["splits"]} - {MEAN_OVER_DATASETS}
-    named = [split for split in SPLIT_TITLES if split in found]
-    return [*named, *sorted(found - set(named))] or [MEAN_OVER_DATASETS]
+def _by_split(scores: Sequence[Score]) -> Iterator[tuple[str, list[Metrics]]]:
+    """Every shown split with the means of each model, empty for a model without that split."""
+    for split in shown_splits(scores):
+        yield split, [score["splits"].get(split, {}) for score in scores]
 
 
-def split_title(split: str) -> str:
-    """What a split is called."""
-    return SPLIT_TITLES.get(split, split)
-
-
-def _further(split: str, labels: Sequence[str], scores: Sequence[Score]) -> Table:
-    parts = [score["splits"].get(split, {}) for score in scores]
-    return Table(
-        title=f"Further metrics, {split_title(split).lower()}",
-        header=("Model", *(column.header for column in FURTHER_COLUMNS)),
-        rows=labelled(labels, metric_rows(FURTHER_COLUMNS, parts)),
-    )
-
-
-def labelled(labels: Sequence[str], body: Sequence[tuple[Cell, ...]]) -> tuple[tuple[Cell, ...], ...]:
-    """Rows with their labels before them."""
-    return tuple((Cell(label), *cells) for label, cells in zip(labels, body, strict=True))
-
-
-def _headline(split: str, labels: Sequence[str], scores: Sequence[Score]) -> Table:
-    parts = [score["splits"].get(split, {}) for score in scores]
+def _headline(split: str, labels: Sequence[str], parts: Sequence[Metrics]) -> Table:
     count = max(part.get("datasets", 0) for part in parts)
     body = metric_rows(SPLIT_COLUMNS, parts)
     if len({part.get("auroc_datasets") for part in parts}) > 1:
         # means over different benchmarks are not compared
         place = SPLIT_COLUMNS.index(AUROC)
         body = [(*row[:place], Cell(row[place].text), *row[place + 1 :]) for row in body]
-    return Table(
-        title=f"{split_title(split)}, {count} benchmark{'s' if count != 1 else ''}",
-        header=("Model", *(column.header for column in SPLIT_COLUMNS)),
-        rows=labelled(labels, body),
-        note=_auroc_note(labels, parts),
-    )
-
-
-def _auroc_note(labels: Sequence[str], parts: Sequence[Metrics]) -> str:
-    """Say where a benchmark with only right or only wrong answers is missing from the mean AUROC."""
     short = [
         f"{label}: {part['auroc_datasets']} of {part['datasets']}"
         for label, part in zip(labels, parts, strict=True)
         if part and part["auroc_datasets"] < part["datasets"]
     ]
-    if not short:
-        return ""
-    return f"AUROC needs right and wrong answers; benchmarks in its mean: {', '.join(short)}."
+    needs = "AUROC needs right and wrong answers; benchmarks in its mean:"
+    return metric_table(
+        f"{split_title(split)}, {count} benchmark{'s' if count != 1 else ''}",
+        ("Model",),
+        [(label,) for label in labels],
+        SPLIT_COLUMNS,
+        body,
+        note=f"{needs} {', '.join(short)}." if short else "",
+    )
 
 
 def benchmark_table(labels: Sequence[str], scores: Sequence[Score], split_of: dict[str, str]) -> Table:
     """One row per benchmark and model; benchmarks in the order of `split_of` (name to split)."""
-    rows: list[tuple[Cell, ...]] = []
+    keys: list[tuple[str, ...]] = []
+    body: list[tuple[Cell, ...]] = []
     for name, split in split_of.items():
         parts = [score["datasets"].get(name, {}) for score in scores]
-        for label, part, cells in zip(labels, parts, metric_rows(DATASET_COLUMNS, parts), strict=True):
-            count = Cell(whole(part["n"]) if part else MISSING)
-            rows.append((Cell(name), Cell(split.upper()), Cell(label), count, *cells))
-    titles = ("Benchmark", "Split", "Model", "Responses", *(column.header for column in DATASET_COLUMNS))
-    return Table("Per benchmark", titles, tuple(rows), labels=3, group=len(labels))
+        counts = [whole(part["n"]) if part else MISSING for part in parts]
+        keys += [(name, split.upper(), *pair) for pair in zip(labels, counts, strict=True)]
+        body += metric_rows(DATASET_COLUMNS, parts)
+    names = ("Benchmark", "Split", "Model", "Responses")
+    table = metric_table("Per benchmark", names, keys, DATASET_COLUMNS, body, labels=3)
+    return replace(table, group=len(labels))
 
 
 def training_table(runs: Sequence[TrainingRun]) -> Table:
     """How each training began and ended, on the responses that it sampled."""
-    spans = [(f"{run.label}, {name}", steps) for run in runs for name, steps in _ends(run.steps)]
-    means = [{column.name: steps[column.name].mean() for column in TRAINING_COLUMNS} for _, steps in spans]
-    return Table(
-        "Training by RL",
-        ("Training", *(column.title for column in TRAINING_COLUMNS)),
-        labelled([label for label, _ in spans], metric_rows(TRAINING_COLUMNS, means)),
-        note="Means over the first and the last tenth of the rollout steps.",
-    )
-
-
-def _ends(steps: pl.DataFrame) -> list[tuple[str, pl.DataFrame]]:
-    """The first and the last tenth of the steps, by what a table calls them."""
-    tenth = max(1, len(steps) // 10)
-    return [(f"first {tenth} of {len(steps)} steps", steps[:tenth]), (f"last {tenth}", steps[-tenth:])]
+    keys, means = [], []
+    for run in runs:
+        tenth = max(1, len(run.steps) // 10)
+        first, last = f"first {tenth} of {len(run.steps)} steps", f"last {tenth}"
+        for name, steps in ((first, run.steps[:tenth]), (last, run.steps[-tenth:])):
+            keys.append((f"{run.label}, {name}",))
+            means.append({column.name: steps[column.name].mean() for column in TRAINING_COLUMNS})
+    note = "Means over the first and the last tenth of the rollout steps."
+    body = metric_rows(TRAINING_COLUMNS, means)
+    return metric_table("Training by RL", ("Training",), keys, TRAINING_COLUMNS, body, note=note)
 
 
 def excluded_table(labels: Sequence[str], scores: Sequence[Score]) -> Table | None:
     """The same means without the responses whose confidence cannot be read; None when all can."""
-    parts = [score["splits"].get(MEAN_OVER_DATASETS, score["overall"]) for score in scores]
+    parts = [mean_over_all(score) for score in scores]
     if not any("excluded" in part for part in parts):
         return None
     columns = [column for column in DATASET_COLUMNS if column.name in EXCLUDED_KEYS]
     body = metric_rows(columns, [part.get("excluded", part) for part in parts])
-    rows = tuple(
-        (Cell(label), Cell(percent(part["unreadable"])), *cells)
-        for label, part, cells in zip(labels, parts, body, strict=True)
-    )
-    header = ("Model", "Unreadable", *(column.header for column in columns))
-    return Table("Without unreadable confidences, mean over all benchmarks", header, rows)
+    keys = [(label, percent(part["unreadable"])) for label, part in zip(labels, parts, strict=True)]
+    title = "Without unreadable confidences, mean over all benchmarks"
+    return metric_table(title, ("Model", "Unreadable"), keys, columns, body)
 
 
 def reasons_table(models: Sequence[ModelResult]) -> Table | None:
@@ -187,24 +162,15 @@ def cost_table(costs: Sequence[StageCost]) -> Table | None:
     tokens = [cost.tokens for cost in costs if cost.tokens is not None]
     memory = [cost.peak_memory_mb for cost in costs if cost.peak_memory_mb is not None]
     seconds = sum(cost.seconds for cost in costs)
+    total = StageCost("Total", seconds, sum(tokens) if tokens else None, max(memory, default=None))
     # Without a rate: generated and trained tokens do not cost the same.
-    total = _cost_row("Total", seconds, sum(tokens) if tokens else None, None, max(memory, default=None))
-    rows = tuple(_stage_row(cost) for cost in costs)
-    header = ("Stage", "Time", "Tokens", "Tokens per second", "Peak memory")
-    return Table("Cost per stage", header, (*rows, total))
+    rows = (*(_cost_row(cost, cost.tokens) for cost in costs), _cost_row(total, None))
+    return Table("Cost per stage", ("Stage", "Time", "Tokens", "Tokens per second", "Peak memory"), rows)
 
 
-def _stage_row(cost: StageCost) -> tuple[Cell, ...]:
-    rate = cost.tokens / cost.seconds if cost.tokens is not None and cost.seconds > 0 else None
-    return _cost_row(cost.stage, cost.seconds, cost.tokens, rate, cost.peak_memory_mb)
-
-
-def _cost_row(
-    stage: str, seconds: float, tokens: float | None, rate: float | None, memory_mb: float | None
-) -> tuple[Cell, ...]:
-    memory = MISSING if memory_mb is None else f"{whole(memory_mb)} MB"
-    return Cell(stage), Cell(duration(seconds)), _number(tokens), _number(rate), Cell(memory)
-
-
-def _number(value: float | None) -> Cell:
-    return Cell(MISSING if value is None else whole(value))
+def _cost_row(cost: StageCost, rated: int | None) -> tuple[Cell, ...]:
+    """The row of a stage; `rated` are the tokens whose rate is shown, None for no rate."""
+    tokens = MISSING if cost.tokens is None else whole(cost.tokens)
+    rate = whole(rated / cost.seconds) if rated is not None and cost.seconds > 0 else MISSING
+    memory = MISSING if cost.peak_memory_mb is None else f"{whole(cost.peak_memory_mb)} MB"
+    return Cell(cost.stage), Cell(duration(cost.seconds)), Cell(tokens), Cell(rate), Cell(memory)

@@ -28,102 +28,76 @@ def build_lines(summary: BuildSummary) -> list[str]:
     if summary.dropped_groups:
         groups, responses = len(summary.dropped_groups), sum(summary.dropped_groups.values())
         lines.append(f"{groups} target groups below the minimum size left out ({responses} responses)")
-    lines += histogram_lines(summary.before, summary.after)
+    lines += _histogram_lines(summary.before, summary.after)
     each = f"{summary.group_size} of each of {len(summary.after)} targets"
     balanced = each if summary.group_size else "not balanced"
     return [*lines, f"kept {summary.rows:,} responses of {summary.rows_questions:,} questions, {balanced}"]
 
 
-def histogram_lines(before: dict[Fraction, int], after: dict[Fraction, int]) -> list[str]:
+def _histogram_lines(*histograms: dict[Fraction, int]) -> list[str]:
     """Ten bands of targets with bars for the responses before and after balancing."""
-    columns = [_banded(histogram) for histogram in (before, after)]
-    bars = [_bars(column) for column in columns]
+    columns = []
+    for histogram in histograms:
+        counts = [0] * BANDS
+        for target, count in histogram.items():
+            counts[min(int(target * BANDS), BANDS - 1)] += count
+        tallest = max(counts) or 1
+        columns.append([(f"{count:,}", "█" * round(WIDTH * count / tallest)) for count in counts])
     rows = [("target", "before", " " * WIDTH, "after", "")]
-    for band in range(BANDS):
+    for band, (before, after) in enumerate(zip(*columns, strict=True)):
         end = "]" if band == BANDS - 1 else ")"
-        label = f"[{band / BANDS:.1f}, {(band + 1) / BANDS:.1f}{end}"
-        rows.append((label, f"{columns[0][band]:,}", bars[0][band], f"{columns[1][band]:,}", bars[1][band]))
+        rows.append((f"[{band / BANDS:.1f}, {(band + 1) / BANDS:.1f}{end}", *before, *after))
     return table_lines(rows, left=(0, 2, 4))
 
 
-def _bars(counts: list[int]) -> list[str]:
-    tallest = max(counts) or 1
-    return ["█" * round(WIDTH * count / tallest) for count in counts]
-
-
-def _banded(histogram: dict[Fraction, int]) -> list[int]:
-    counts = [0] * BANDS
-    for target, count in histogram.items():
-        counts[min(int(target * BANDS), BANDS - 1)] += count
-    return counts
-
-
 def verdict_lines(counts: dict[str, Any]) -> list[str]:
-    """How the grading came out, as aligned lines: responses by grade, for all and by dataset, and by what is malformed."""
-    parts = {"all responses": counts["overall"]}
-    if set(counts["datasets"]) != {""}:
-        parts |= counts["datasets"]
-    grades = list(counts["overall"]["grades"])
+    """The outcome of grading: responses by grade, for all and by dataset, and what is malformed."""
+    overall = counts["overall"]
+    parts = {"all responses": overall, **(counts["datasets"] if set(counts["datasets"]) != {""} else {})}
+    grades = list(overall["grades"])
     rows = [["", "n", "right", *grades]]
     for name, part in parts.items():
         share = "-" if part["correct"] is None else f"{part['correct']:.1%}"
         rows.append([name, f"{part['n']:,}", share, *(f"{part['grades'].get(g, 0):,}" for g in grades)])
     lines = table_lines(rows)
-    if unscored := counts["overall"]["unscored"]:
+    if unscored := overall["unscored"]:
         lines.append(f"{unscored:,} are unscored: their gold could not be read, or the judge gave no verdict")
-    return [*lines, *_form_lines(counts["overall"]), f"graded by {', '.join(counts['graders'])}"]
-
-
-def _form_lines(part: dict[str, Any]) -> list[str]:
-    """The share of well-formed responses, and what is wrong with the others, most frequent first."""
-    often = sorted(part["reasons"].items(), key=lambda item: -item[1])
+    often = sorted(overall["reasons"].items(), key=lambda item: -item[1])
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in often)
-    return [f"well formed: {part['well_formed']:.1%}" + (f"; malformed: {reasons}" if reasons else "")]
+    malformed = f"; malformed: {reasons}" if reasons else ""
+    return [
+        *lines,
+        f"well formed: {overall['well_formed']:.1%}{malformed}",
+        f"graded by {', '.join(counts['graders'])}",
+    ]
 
 
 def evaluation_lines(scores: dict[str, Any]) -> list[str]:
-    """The scores of an evaluation, also those of other estimators and under token budgets."""
-    lines = score_lines(scores)
-    if scores.get("estimators"):
-        lines += ["", *estimator_lines(scores["estimators"])]
-    if scores.get("budgets"):
-        lines += ["", *budget_lines(scores["budgets"])]
+    """The scores of an evaluation: pooled, by dataset, with other estimators, and under token budgets."""
+    parts = {"all rows": scores["overall"], **scores["datasets"]}
+    parts |= {f"mean, {split}": part for split, part in scores["splits"].items()}
+    rows = [((name, f"{part['n']:,}"), part) for name, part in parts.items()]
+    lines = _metric_lines(("", "n"), rows, (*shown_in("terminal"), *FORM_COLUMNS))
+    lines.append(f"ECE: {scores['overall']['ece_convention']}")
+    if estimators := scores.get("estimators"):
+        pooled = [(found["estimator"], found["overall"]) for found in estimators]
+        rows = [((name, f"{part['n']:,}"), part) for name, part in pooled]
+        lines += ["", *_metric_lines(("estimator", "n"), rows, MAIN)]
+    if budgets := scores.get("budgets"):
+        rows = [((f"{cut['budget']:,}", f"{cut['forced']:.1%}"), cut["overall"]) for cut in budgets]
+        lines += ["", *_metric_lines(("budget", "forced"), rows, JUDGED, left=())]
     return lines
 
 
-def budget_lines(budgets: list[dict[str, Any]]) -> list[str]:
-    """Pooled metrics under every token budget, as aligned lines."""
-    rows = [("budget", "forced", *_titles(JUDGED))]
-    rows += [
-        (f"{part['budget']:,}", f"{part['forced']:.1%}", *_cells(part["overall"], JUDGED)) for part in budgets
-    ]
-    return table_lines(rows, left=())
-
-
-def estimator_lines(estimators: list[dict[str, Any]]) -> list[str]:
-    """Pooled metrics with the confidence of every estimator, as aligned lines."""
-    rows = [("estimator", "n", *_titles(MAIN))]
-    rows += [
-        (part["estimator"], f"{part['overall']['n']:,}", *_cells(part["overall"], MAIN))
-        for part in estimators
-    ]
-    return table_lines(rows)
-
-
-def score_lines(scores: dict[str, Any]) -> list[str]:
-    """The metrics of `metrics.score_table` as aligned lines: pooled, then by dataset."""
-    parts = {"all rows": scores["overall"], **scores["datasets"]}
-    parts |= {f"mean, {split}": part for split, part in scores["splits"].items()}
-    columns = (*shown_in("terminal"), *FORM_COLUMNS)
-    rows = [("", "n", *_titles(columns))]
-    rows += [(name, f"{part['n']:,}", *_cells(part, columns)) for name, part in parts.items()]
-    return [*table_lines(rows), f"ECE: {scores['overall']['ece_convention']}"]
-
-
-def _titles(columns: Sequence[Column]) -> list[str]:
-    return [column.short or column.title for column in columns]
-
-
-def _cells(part: Metrics, columns: Sequence[Column]) -> list[str]:
-    values = [part.get(column.name) for column in columns]
-    return ["-" if value is None else f"{value:.4f}" for value in values]
+def _metric_lines(
+    names: tuple[str, str],
+    rows: Sequence[tuple[tuple[str, str], Metrics]],
+    columns: Sequence[Column],
+    left: tuple[int, ...] = (0,),
+) -> list[str]:
+    """Aligned lines, each with two keys under `names` and the metrics of `columns`; a dash for no value."""
+    lines = [(*names, *(column.short or column.title for column in columns))]
+    for keys, part in rows:
+        values = [part.get(column.name) for column in columns]
+        lines.append((*keys, *("-" if value is None else f"{value:.4f}" for value in values)))
+    return table_lines(lines, left)

@@ -1,4 +1,4 @@
-"""Read what RL leaves behind: journal and held-out evaluations, and what was measured of the model it started from.
+"""Read the files of an RL stage: its journal, its evaluations on holdouts, and the gradient of the model it started from.
 
 Knows the files of one stage folder; which folders there are is `runs`. Does not smooth or draw anything.
 """
@@ -11,11 +11,10 @@ import polars as pl
 
 from calibsft.artifacts import EVALS, GRADIENT, JOURNAL
 from calibsft.errors import InputError
-from calibsft.report.columns import JUDGED
+from calibsft.report.columns import COMPARED
 from calibsft.report.lineage import Lineage
 from calibsft.report.summary import GradientShare, TrainingRun
 
-SCORES = tuple(metric.name for metric in JUDGED)
 SAMPLED = ("distinct_values", "confidence_entropy")
 
 
@@ -26,7 +25,7 @@ def is_rl_stage(manifest: dict[str, Any]) -> bool:
 
 def read_training(folder: Path, manifest: dict[str, Any], lineage: Lineage) -> TrainingRun | None:
     """The steps and evaluations of an RL stage; None when it has no journal or the journal is empty."""
-    steps = _frame(_lines(folder / JOURNAL), {"step": pl.Int64}, (*SCORES, *SAMPLED))
+    steps = _frame(_lines(folder / JOURNAL), {"step": pl.Int64}, (*COMPARED, *SAMPLED))
     if steps.is_empty():
         return None
     evaluated = [
@@ -34,7 +33,7 @@ def read_training(folder: Path, manifest: dict[str, Any], lineage: Lineage) -> T
         for row in _lines(folder / EVALS)
         for split, metrics in row["splits"].items()
     ]
-    evals = _frame(evaluated, {"step": pl.Int64, "split": pl.String}, SCORES) if evaluated else None
+    evals = _frame(evaluated, {"step": pl.Int64, "split": pl.String}, COMPARED) if evaluated else None
     return TrainingRun(
         label=lineage.label,
         method=manifest["method"],

@@ -53,6 +53,10 @@ def test_help_version_and_dry_run_load_no_torch(arguments: list[str]) -> None:
         "pipeline",
         "prior",
         "engines",
+        "report.terminal",
+        "report.scores",
+        "report.decisions",
+        "report.diagnosis",
     ],
 )
 def test_parts_that_need_no_model_load_no_torch(module: str) -> None:

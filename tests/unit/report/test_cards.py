@@ -4,6 +4,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from huggingface_hub import ModelCard
 
 from calibsft.artifacts import CARD, StageFolder, model_inputs, read_manifest
 from calibsft.cards import NOT_MEASURED, add_calibration, model_card
@@ -31,6 +32,16 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / CARD).write_text(card)
     return tmp_path
+
+
+@pytest.mark.parametrize("start", ["base", "", "a\n---\n# b: 'c' \"d\"", "😀 {x}: [y] # z", "null", "0.5"])
+def test_the_head_names_the_start_exactly_whatever_its_name_is(start: str) -> None:
+    text = model_card(start, ("rlcr",), "Title", "Story.", SftSettings(), FORMATS["probability"])
+    card = ModelCard(text)
+    assert card.data.base_model == (start or None)
+    assert card.data.library_name == "transformers"
+    assert card.data.tags == ["calibration", "confidence", "calibsft", "rlcr"]
+    assert card.text.startswith("\n# Title\n\nStory.\n")
 
 
 def test_an_evaluation_puts_its_table_into_the_card(folder: Path) -> None:

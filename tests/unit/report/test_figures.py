@@ -19,7 +19,6 @@ from scipy.stats import pearsonr, spearmanr
 
 from calibsft.decisions import answered_held_out, perfect_ranking
 from calibsft.metrics import ConfidenceTable, expected_calibration_error, reliability_bins
-from calibsft.report import ModelResult, RunSummary, TrainingSet
 from calibsft.report.figures import FIGURES, THEMES, confidence, reliability, render, show_all
 from calibsft.report.figures.coverage import RISKS
 from calibsft.report.figures.panels import LOOKS, UNRELATED, groups_of
@@ -35,6 +34,7 @@ from calibsft.report.figures.style import (
     VERMILLION,
     Theme,
 )
+from calibsft.report.summary import ModelResult, RunSummary, TrainingSet
 
 DATASETS = {"aime": "id", "gsm8k": "id", "math": "id", "drop": "ood", "nq": "ood", "popqa": "ood"}
 # How a reader without green or red cones sees linear RGB (Machado, Oliveira and Fernandes, 2009).

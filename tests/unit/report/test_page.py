@@ -9,19 +9,18 @@ import pytest
 
 from calibsft.errors import InputError
 from calibsft.metrics import evaluate, score_table
-from calibsft.report import (
+from calibsft.report.columns import COMPARED, duration
+from calibsft.report.comparisons import difference_tables, estimator_table, prior_table
+from calibsft.report.markup import Cell
+from calibsft.report.page import write_page, write_report
+from calibsft.report.seed_tables import each_seed_table, spread_table
+from calibsft.report.summary import (
     ModelResult,
     RunSummary,
     SeedResult,
     StageCost,
     TrainingSet,
-    write_report,
 )
-from calibsft.report.columns import duration
-from calibsft.report.comparisons import COMPARED, difference_tables, estimator_table, prior_table
-from calibsft.report.markup import Cell
-from calibsft.report.page import write_page
-from calibsft.report.seed_tables import each_seed_table, spread_table
 from calibsft.report.tables import benchmark_table, cost_table, filter_table, headline_tables, reasons_table
 
 

@@ -17,20 +17,19 @@ from calibsft.artifacts import StageFolder, write_json, write_parquet
 from calibsft.errors import InputError
 from calibsft.metrics import score_table
 from calibsft.metrics.selection import Where
-from calibsft.report import (
-    GradientShare,
-    ModelResult,
-    RunSummary,
-    TrainingRun,
-    write_report,
-)
 from calibsft.report.figures import FIGURES, render
 from calibsft.report.figures.panels import pairs_of
 from calibsft.report.figures.smoothing import window
 from calibsft.report.figures.style import LIGHT, PAGE_INCHES, PANELS_PER_ROW, grid
-from calibsft.report.page import write_page
+from calibsft.report.page import write_page, write_report
 from calibsft.report.runs import headline, summarise
 from calibsft.report.sources import read_sources
+from calibsft.report.summary import (
+    GradientShare,
+    ModelResult,
+    RunSummary,
+    TrainingRun,
+)
 
 LABELS = {
     "eval-base": "Base",

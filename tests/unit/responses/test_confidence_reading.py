@@ -12,8 +12,8 @@ import pytest
 from calibsft.decisions import certify
 from calibsft.gateway.deciding import read_response
 from calibsft.metrics import score_file, score_table
-from calibsft.report import ModelResult, RunSummary
 from calibsft.report.figures.coverage import COVERAGE, RISKS
+from calibsft.report.summary import ModelResult, RunSummary
 from calibsft.responses import get_format, parse, render
 from calibsft.responses.actionable import actionable
 from calibsft.rl import METHODS

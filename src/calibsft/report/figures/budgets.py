@@ -4,6 +4,8 @@ Does not cut responses or force answers: that is `evaluation`, with `eval.budget
 """
 
 from collections.abc import Sequence
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import polars as pl
@@ -12,14 +14,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from calibsft.report.columns import whole
-from calibsft.report.figures.panels import groups_of, method_columns
+from calibsft.report.figures.panels import group_panels, groups_of
 from calibsft.report.figures.plot import Plot
-from calibsft.report.figures.style import Look, share_y, shared_legend
+from calibsft.report.figures.style import Look, shared_legend
 from calibsft.report.summary import ModelResult, RunSummary
 
 ACCURACY, ECE = "pass@1", "ece"
 ROWS = {ACCURACY: "Pass@1", ECE: "ECE"}
-WIDE_RANGE = 4  # from this ratio of the largest to the smallest budget on, doublings are equally far apart
+WIDE_RANGE = 4  # from this ratio of the largest to the smallest budget on, the axis is logarithmic
 MOST_TICKS = 5
 
 
@@ -28,28 +30,20 @@ def draw(summary: RunSummary) -> Figure | None:
     models = [model for model in summary.models if model.budgets is not None]
     if not models:
         return None
-    groups, budgets = groups_of(models), _all_budgets(models)
-    figure, columns = method_columns(len(groups), tuple(ROWS.values()), 1.9, "token budget")
-    for row in zip(*columns, strict=True):
-        share_y(row)
-    for group, panels in zip(groups, columns, strict=True):
-        panels[0].set_title(group.title, loc="left")
-        for ax, key in zip(panels, ROWS, strict=True):
-            for look, model in group.members:
-                _curve(ax, model, key, look, _no_limit(budgets))
+    rows = [model.budgets["budget"] for model in models if model.budgets is not None]
+    budgets = pl.concat(rows).drop_nulls().unique().sort().to_list()
+    curve = partial(_curve, _no_limit(budgets))
+    figure, columns = group_panels(groups_of(models), ROWS, curve, 1.9, "token budget")
+    for panels in columns:
         _scale(panels[-1], budgets)
     columns[0][list(ROWS).index(ECE)].set_ylim(bottom=0)
-    shared_legend(figure, [ax for panels in columns for ax in panels])
+    shared_legend(figure, chain.from_iterable(columns))
     return figure
 
 
-def _all_budgets(models: Sequence[ModelResult]) -> list[int]:
-    rows = [model.budgets["budget"] for model in models if model.budgets is not None]
-    return pl.concat(rows).drop_nulls().unique().sort().to_list()
-
-
-def _curve(ax: Axes, model: ModelResult, key: str, look: Look, no_limit: float) -> None:
-    """The budgets joined by a line, and a dotted one on to what the model does without a limit."""
+def _curve(no_limit: float, ax: Axes, member: tuple[Look, ModelResult], key: str) -> None:
+    """A line through the budgets, and a dotted one from the last budget to the result without a limit."""
+    look, model = member
     rows = model.budgets
     assert rows is not None, "only models with budgets are drawn"
     limited, free = rows.drop_nulls("budget").sort("budget"), rows.filter(pl.col("budget").is_null())
@@ -64,7 +58,7 @@ def _is_wide(budgets: Sequence[int]) -> bool:
 
 
 def _no_limit(budgets: Sequence[int]) -> float:
-    """Where results without a limit stand: a doubling, or an average step, to the right of the last budget."""
+    """The place of results without a limit: a doubling, or an average step, to the right of the last budget."""
     first, last = budgets[0], budgets[-1]
     return 2.0 * last if _is_wide(budgets) or first == last else last + (last - first) / (len(budgets) - 1)
 

@@ -4,7 +4,6 @@ from matplotlib.figure import Figure
 
 from calibsft.metrics.calibration import ACCURACY, BRIER, ECE
 from calibsft.metrics.ranking import AUROC
-from calibsft.report.figures.panels import look_of
 from calibsft.report.figures.plot import Plot
 from calibsft.report.figures.smoothing import SMOOTHING, method_curves, smoothed
 from calibsft.report.summary import RunSummary
@@ -14,9 +13,7 @@ CURVES = {metric.name: metric.title for metric in (ECE, BRIER, AUROC, ACCURACY)}
 
 def draw(summary: RunSummary) -> Figure | None:
     """Every step and its rolling mean; None for a run without RL."""
-    if not summary.training:
-        return None
-    return method_curves(summary.training, CURVES, lambda ax, run, key: smoothed(ax, run, key, look_of(run)))
+    return method_curves(summary.training, CURVES, smoothed) if summary.training else None
 
 
 CALIBRATION_CURVES = Plot(

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from calibsft.metrics import accuracy, reliability_bins
 from calibsft.report.figures.panels import confidence_table, model_panels
 from calibsft.report.figures.plot import Plot
-from calibsft.report.figures.style import BLUE, GREY, ORANGE, bars, shared_legend, short
+from calibsft.report.figures.style import BLUE, GREY, ORANGE, bars, short
 from calibsft.report.summary import ModelResult, RunSummary
 
 BINS = 20
@@ -20,13 +20,7 @@ HATCH = "////"
 
 def draw(summary: RunSummary) -> Figure | None:
     """Share of responses per confidence, with lines at mean confidence and accuracy; all panels on one scale."""
-    if not summary.models:
-        return None
-    figure, axes = model_panels(len(summary.models), "share of responses", 0.76)
-    for ax, model in zip(axes, summary.models, strict=True):
-        _panel(ax, model)
-    shared_legend(figure, axes)
-    return figure
+    return model_panels(summary.models, _panel, "share of responses", 0.76)[0] if summary.models else None
 
 
 def _panel(ax: Axes, model: ModelResult) -> None:

@@ -8,8 +8,8 @@ from calibsft.metrics.correlation import pearson, spearman
 from calibsft.report.columns import MISSING
 from calibsft.report.figures.panels import counted, model_panels
 from calibsft.report.figures.plot import Plot
-from calibsft.report.figures.splits import ALL, part_of, split_title, splits_of
-from calibsft.report.figures.style import BLUE, GREEN, VERMILLION, diagonal, shared_legend, short
+from calibsft.report.figures.style import BLUE, GREEN, VERMILLION, diagonal, short
+from calibsft.report.splits import ALL, part_of, split_title, splits_of
 from calibsft.report.summary import ModelResult, RunSummary
 
 TICKS = (0, 0.25, 0.5, 0.75, 1)
@@ -23,11 +23,7 @@ def draw(summary: RunSummary) -> Figure | None:
     if not models:
         return None
     splits = splits_of(models)
-    figure, axes = model_panels(len(models), "mean confidence", 0.95)
-    for ax, model in zip(axes, models, strict=True):
-        _panel(ax, model, splits)
-    shared_legend(figure, axes)
-    return figure
+    return model_panels(models, lambda ax, model: _panel(ax, model, splits), "mean confidence", 0.95)[0]
 
 
 def _benchmarks(model: ModelResult) -> int:

@@ -3,6 +3,7 @@
 A column per method, a row per split. Does not certify anything itself: that is `decisions`.
 """
 
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,10 @@ from matplotlib.figure import Figure
 from calibsft.decisions import answered_held_out, perfect_ranking
 from calibsft.decisions.held_out import HALVES
 from calibsft.decisions.selective import DELTA
-from calibsft.report.figures.panels import groups_of, method_columns
+from calibsft.report.figures.panels import group_panels, groups_of
 from calibsft.report.figures.plot import Plot
-from calibsft.report.figures.splits import part_of, split_title, splits_of
 from calibsft.report.figures.style import GREY, Look, shared_legend, short
+from calibsft.report.splits import part_of, split_title, splits_of
 from calibsft.report.summary import ModelResult, RunSummary
 from calibsft.responses.actionable import actionable
 
@@ -30,22 +31,17 @@ def draw(summary: RunSummary) -> Figure | None:
     models = [model for model in summary.models if "question_id" in model.rows.columns]
     if not models:
         return None
-    splits, groups = splits_of(models), groups_of(models)
-    titles = [short(split_title(split), LABEL_CHARACTERS).lower() for split in splits]
-    labels = [f"{title}\ncoverage".lstrip() for title in titles]
-    figure, columns = method_columns(len(groups), labels, 2.1, "risk budget")
-    for group, panels in zip(groups, columns, strict=True):
-        panels[0].set_title(group.title, loc="left")
-        for split, ax in zip(splits, panels, strict=True):
-            ax.set(xlim=(0, 0.52), ylim=(-0.04, 1.04))
-            for look, model in group.members:
-                _curves(ax, model, split, look)
+    titles = {split: short(split_title(split), LABEL_CHARACTERS).lower() for split in splits_of(models)}
+    labels = {split: f"{title}\ncoverage".lstrip() for split, title in titles.items()}
+    figure, columns = group_panels(groups_of(models), labels, _curves, 2.1, "risk budget")
     columns[-1][-1].plot([], [], color=GREY, label="perfect ranking, in the model's colour", **PERFECT)
-    shared_legend(figure, [ax for panels in columns for ax in panels])
+    shared_legend(figure, chain.from_iterable(columns))
     return figure
 
 
-def _curves(ax: Axes, model: ModelResult, split: str, look: Look) -> None:
+def _curves(ax: Axes, member: tuple[Look, ModelResult], split: str) -> None:
+    look, model = member
+    ax.set(xlim=(0, 0.52), ylim=(-0.04, 1.04))
     rows = part_of(model, split)
     if rows.is_empty():
         return
@@ -57,7 +53,7 @@ def _curves(ax: Axes, model: ModelResult, split: str, look: Look) -> None:
     low, high = np.clip(mean - spread, 0, 1), np.clip(mean + spread, 0, 1)
     ax.fill_between(RISKS, low, high, color=look.color, alpha=0.15, linewidth=0)
     line = ax.plot(RISKS, mean, color=look.color, linestyle=look.line, linewidth=1.8, label=look.label)[0]
-    # Many curves are 0 for long: what is dashed lies on top, so that what is solid is seen below it.
+    # Many curves stay at 0: dashed lines are drawn on top, so that solid ones are seen below them.
     line.set(marker=look.marker, markersize=4, markevery=4, zorder=2.1 if look.line == "solid" else 2.2)
     accuracy = float(rows["correct"].sum()) / len(rows)
     best = [perfect_ranking(accuracy, risk) for risk in RISKS]

@@ -26,7 +26,7 @@ ENTROPY = Look("confidence-token entropy in nats (right axis)", PURPLE, "dashed"
 def draw(summary: RunSummary) -> Figure | None:
     """Upper panels without CalibSFT, lower panels after it, all with the same two scales; None without RL.
 
-    One row of panels where of no training it is known whether CalibSFT came before it.
+    There is one row of panels where the past of every training is unknown.
     """
     if not summary.training:
         return None

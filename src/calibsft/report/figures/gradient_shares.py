@@ -1,7 +1,5 @@
 """Each confidence value's share of the gradient against its probability, before RL."""
 
-from collections.abc import Sequence
-
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,7 +9,7 @@ from calibsft.metrics.metric import percent
 from calibsft.report.columns import whole
 from calibsft.report.figures.panels import model_panels
 from calibsft.report.figures.plot import Plot
-from calibsft.report.figures.style import BLUE, diagonal, grid, shared_legend, short
+from calibsft.report.figures.style import BLUE, diagonal, grid, short
 from calibsft.report.summary import GradientShare, RunSummary
 
 RARE = 0.001
@@ -22,9 +20,11 @@ def draw(summary: RunSummary) -> Figure | None:
     shares = summary.gradients
     if not shares:
         return None
-    figure, axes = model_panels(len(shares), "share of the gradient", 0.9, sharex=True)
-    for ax, share in zip(axes, shares, strict=True):
-        _panel(ax, share, _smallest_share(shares))
+    columns = [share.values[name] for share in shares for name in ("probability", "gradient_share")]
+    smallest = min((value for column in columns for value in column if value), default=0.01)
+    figure, axes = model_panels(
+        shares, lambda ax, share: _panel(ax, share, smallest), "share of the gradient", 0.9, sharex=True
+    )
     for ax in axes[-grid(len(shares))[1] :]:
         ax.tick_params(labelbottom=True)
     # The panels share their axes, and every change to a log scale would undo this.
@@ -32,7 +32,6 @@ def draw(summary: RunSummary) -> Figure | None:
         axis.set_major_locator(LogLocator(numticks=5))
         axis.set_major_formatter(lambda value, _: f"{value:.0e}".replace("e-0", "e-").replace("e+00", ""))
         axis.set_minor_locator(NullLocator())
-    shared_legend(figure, axes)
     return figure
 
 
@@ -47,11 +46,6 @@ def _panel(ax: Axes, share: GradientShare, smallest: float) -> None:
     drawn = values.filter((pl.col("gradient_share") > 0) & (pl.col("probability") > 0))
     x, y = drawn["probability"], drawn["gradient_share"]
     ax.scatter(x, y, s=22, color=BLUE, alpha=0.7, linewidths=0, label="one confidence value")
-
-
-def _smallest_share(shares: Sequence[GradientShare]) -> float:
-    columns = [share.values[name] for share in shares for name in ("probability", "gradient_share")]
-    return min((value for column in columns for value in column if value), default=0.01)
 
 
 GRADIENT_SHARES = Plot(

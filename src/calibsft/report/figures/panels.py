@@ -1,13 +1,13 @@
 """What figures with panels share: one panel per model, columns per method, and the rows that they count.
 
-A model without CalibSFT and its counterpart after CalibSFT stand in one column, each in its own look. Does not draw
+A model without CalibSFT and its counterpart after CalibSFT stand in one column, each in its own look. Does not know
 what is in a panel.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -23,19 +23,22 @@ from calibsft.report.figures.style import (
     Look,
     grid,
     panel_width,
+    share_y,
+    shared_legend,
     short,
 )
 from calibsft.report.summary import ModelResult, TrainingRun
 
 Trained = TypeVar("Trained", TrainingRun, ModelResult)
+Shown = TypeVar("Shown")
 
 LOOKS = {
     False: Look("without CalibSFT", VERMILLION, "dashed", "^"),
     True: Look("after CalibSFT", BLUE, "solid", "o"),
 }
-# Of a training of which it is not known whether CalibSFT came before it.
+# For a training without a known past: CalibSFT may have come before it.
 UNKNOWN = Look("the model in training", GREEN, "dashdot", "s")
-# Colour, line style and marker of models that have nothing to do with each other, such as files side by side.
+# Colour, line style and marker of unrelated models, such as files side by side.
 UNRELATED = (
     (BLUE, "solid", "o"),
     (VERMILLION, "dashed", "^"),
@@ -50,7 +53,7 @@ TITLE_CHARACTERS = 24
 
 @dataclass(frozen=True, slots=True)
 class Pair(Generic[Trained]):
-    """What a method made without CalibSFT and what it made after it, None where there is no such thing."""
+    """What a method made without CalibSFT, and what it made after CalibSFT; None where there is none."""
 
     method: str
     both: tuple[Trained | None, Trained | None]
@@ -84,18 +87,17 @@ def look_of(run: TrainingRun) -> Look:
     return UNKNOWN if run.calibrated is None else LOOKS[run.calibrated]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """Models that are drawn into the same panels, each with its look."""
 
     title: str
-    members: tuple[tuple[Look, ModelResult], ...]
+    members: Sequence[tuple[Look, ModelResult]]
 
 
 def groups_of(models: Sequence[ModelResult]) -> list[Group]:
-    """Models by method, two to a group; those of which it is not known what was done to them, up to five, in one.
+    """Pair models by method; models of unknown origin share one group of at most five.
 
-    More than five would not be told apart in one panel: each then is a group of its own.
+    More than five cannot be distinguished in one panel: then each is a group of its own.
     """
     if any(model.calibrated is not None for model in models):
         return [
@@ -110,31 +112,59 @@ def groups_of(models: Sequence[ModelResult]) -> list[Group]:
 
 
 def _names(models: Sequence[ModelResult]) -> list[str]:
-    """What a legend calls them: their labels, numbered where two are cut to the same text."""
+    """Labels for a legend, numbered where two are shortened to the same text."""
     names = [short(model.label) for model in models]
-    # matplotlib leaves what begins with "_" out of a legend
+    # matplotlib leaves labels that begin with "_" out of a legend
     if len(set(names)) < len(names) or any(name.startswith("_") for name in names):
         return [f"{number}. {name}" for number, name in enumerate(names, start=1)]
     return names
 
 
-def model_panels(count: int, y_label: str, height: float, sharex: bool = False) -> tuple[Figure, list[Axes]]:
-    """A figure with `count` panels in a grid on one vertical scale, each `height` times as high as it is wide."""
-    rows, columns = grid(count)
+def model_panels(
+    shown: Sequence[Shown],
+    draw: Callable[[Axes, Shown], None],
+    y_label: str,
+    height: float,
+    sharex: bool = False,
+) -> tuple[Figure, list[Axes]]:
+    """A panel for each of `shown` in a grid on one vertical scale, `height` times as high as wide, and one legend."""
+    rows, columns = grid(len(shown))
     width = panel_width(columns)
     figure = Figure(figsize=(width * columns, height * width * rows + 0.3), layout="constrained")
     axes = list(figure.subplots(rows, columns, sharex=sharex, sharey=True, squeeze=False).flat)
     for ax in axes[::columns]:
         ax.set_ylabel(y_label)
-    for ax in axes[count:]:
+    for ax in axes[len(shown) :]:
         ax.set_visible(False)
-    return figure, axes[:count]
+    for ax, one in zip(axes, shown, strict=False):
+        draw(ax, one)
+    shared_legend(figure, axes)
+    return figure, axes[: len(shown)]
+
+
+def group_panels(
+    groups: Sequence[tuple[str, Sequence[Shown]]],
+    rows: Mapping[str, str],
+    draw: Callable[[Axes, Shown, str], None],
+    height: float,
+    x_label: str,
+) -> tuple[Figure, list[list[Axes]]]:
+    """A column for each group, by its title, and a row on one scale for each key of `rows`, by its label."""
+    figure, columns = method_columns(len(groups), tuple(rows.values()), height, x_label)
+    for row in zip(*columns, strict=True):
+        share_y(row)
+    for (title, members), panels in zip(groups, columns, strict=True):
+        panels[0].set_title(title, loc="left")
+        for ax, key in zip(panels, rows, strict=True):
+            for member in members:
+                draw(ax, member, key)
+    return figure, columns
 
 
 def method_columns(
     count: int, y_labels: Sequence[str], height: float, x_label: str
 ) -> tuple[Figure, list[list[Axes]]]:
-    """A figure with `count` columns of panels, wrapped to the page; labels and numbers only at its edges."""
+    """A figure with `count` columns of empty panels, wrapped to the page; labels and numbers only at its edges."""
     wide, tall = columns_side_by_side(count), len(y_labels)
     blocks = -(-count // wide)
     size = (panel_width(wide, COLUMN_INCHES) * wide, height * tall * blocks + 0.6)
@@ -153,7 +183,7 @@ def method_columns(
 
 
 def columns_side_by_side(count: int) -> int:
-    """How many of `count` columns stand in a row so that none has too many and all are about full."""
+    """How many of `count` columns stand in a row, so that all rows are about equally full."""
     return -(-count // -(-count // COLUMNS_PER_ROW))
 
 

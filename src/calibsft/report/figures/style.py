@@ -1,7 +1,7 @@
 """The one look of all figures, in two themes: colours, sizes, and the parts that several figures share.
 
-Okabe-Ito colours, lighter where a dark page needs it, read to colour-blind readers; markers, line styles and hatches
-tell things apart without any colour. A theme is data: figures name colours (`BLUE`) and never see which theme they are
+Okabe-Ito colours, lighter on dark pages, are safe for colour-blind readers; markers, line styles and hatches
+distinguish things without colour. A theme is data: figures name colours (`BLUE`) and never see which theme they are
 drawn in. Does not know what a figure shows, and changes no global matplotlib setting.
 """
 
@@ -75,7 +75,7 @@ THEMES = {"light": LIGHT, "dark": DARK}
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one of several things in a panel is drawn, so that it can be told apart without colour too."""
+    """How one of several things in a panel is drawn: distinguishable without colour too."""
 
     label: str
     color: str
@@ -104,13 +104,13 @@ def bars(
     bottom: list[float] | Literal[0] = 0,
     hatch: str = "",
 ) -> None:
-    """Bars that start at `left` and touch each other but for a hairline; a hatch is cut out of them."""
+    """Bars that start at `left`, with a hairline between them; a hatch is cut out of them."""
     line = {"edgecolor": matplotlib.rcParams[PAGE_COLOR], "linewidth": 0.5}
     ax.bar(left, height, width, bottom, align="edge", color=color, label=label, hatch=hatch, **line)
 
 
 def diagonal(ax: Axes, low: float, label: str) -> None:
-    """The dashed line on which both axes agree, from `low` to 1, seen on bars and points too."""
+    """The dashed line on which both axes are equal, from `low` to 1, visible on bars and points too."""
     halo = withStroke(linewidth=2.6, foreground=matplotlib.rcParams[PAGE_COLOR], alpha=0.7)
     line = ax.plot([low, 1], [low, 1], color=GREY, linestyle="dashed", linewidth=1.2, label=label)[0]
     line.set(path_effects=[halo], zorder=2.5)

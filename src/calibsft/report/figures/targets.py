@@ -50,7 +50,7 @@ def _draw_set(upper: Axes, lower: Axes, training_set: TrainingSet, named: bool) 
 
 
 def _positions(texts: Iterable[str]) -> dict[str, float]:
-    """Where each target stands: at its number, or in order of appearance if any is a word such as "low"."""
+    """The place of each target: its number, or the order of appearance if any is a word such as "low"."""
     distinct = list(dict.fromkeys(texts))
     if _are_numbers(distinct):
         return {text: float(text) for text in distinct}
