@@ -1,7 +1,7 @@
-"""Diagnosis of a confidence prior: can RL learn calibration from what a model states now, or does it need CalibSFT first.
+"""Diagnosis of a confidence prior: can RL learn calibration from it, or is CalibSFT needed first?
 
-`diagnose` takes (confidence, correct) and optionally which question each response answers; Propositions 1 and 2 of
-the paper are functions here. Does not load models, sample or read files: `calibsft diagnose` does that before.
+`diagnose` takes confidence, correctness and optionally the question of each response. Propositions 1 and 2 of the paper
+are functions here. Does not load models or sample: `calibsft diagnose` does that.
 """
 
 from calibsft.prior.diagnosis import Diagnosis, diagnose

@@ -1,6 +1,6 @@
-"""How few values a model states: its confidences as a distribution, for all responses and by correctness.
+"""How concentrated the stated confidences are, for all responses and by correctness.
 
-Functions of a `ConfidenceTable`. Does not judge: a model may rightly state few values (`verdict` weighs that).
+Functions of a `ConfidenceTable`. Does not judge: few values may be right (`verdict` decides that).
 """
 
 from dataclasses import dataclass
@@ -25,16 +25,16 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class Concentration:
-    """How a set of responses uses confidence; shares and means in [0, 1].
+    """How concentrated the confidences of some responses are; shares and means are in [0, 1].
 
     Attributes
     ----------
     n : responses.
     support, effective_support : distinct values, and exp(entropy in nats) of their distribution.
-    effective_bands : the same for the bands [0, 0.1), [0.1, 0.2), … [0.9, 1], between 1 and 10. Ten values that are a
-        hundredth apart are one band, and a continuous score has as many values as responses but no more bands.
+    effective_bands : the same for the bands [0, 0.1), [0.1, 0.2), … [0.9, 1], between 1 and 10. Ten values a
+        hundredth apart are one band. A continuous score has as many values as responses, but at most ten bands.
     top1, top3 : share of the most frequent value, and of the three most frequent together.
-    top : those values, the most frequent first, the lower one where two are equally frequent.
+    top : these three values, the most frequent first; of two equally frequent ones, the lower first.
     below_half : share of responses that state less than 0.5.
     mean_confidence, accuracy : means over the responses.
     """
@@ -52,7 +52,7 @@ class Concentration:
 
 
 def concentration(table: ConfidenceTable) -> Concentration:
-    """The concentration of the responses in `table`, of which there is at least one."""
+    """The concentration of the responses in `table`, which is not empty."""
     return Concentration(
         n=table.responses,
         support=support(table),
@@ -68,19 +68,19 @@ def concentration(table: ConfidenceTable) -> Concentration:
 
 
 def by_correctness(table: ConfidenceTable) -> tuple[Concentration | None, Concentration | None]:
-    """The concentration of the correct and of the incorrect responses; None where there are none."""
+    """The concentration of the correct and of the incorrect responses; None if there are none."""
     right = _part(table, table.k, table.k)
     wrong = _part(table, table.wrong, np.zeros_like(table.k))
     return right, wrong
 
 
 def band_of(values: FloatArray) -> IntArray:
-    """Which of the ten bands each value is in, from 0 to 9; exact for decimals, as in `reliability_bins`."""
+    """The band of each value, from 0 to 9; exact for decimals, as in `reliability_bins`."""
     return np.searchsorted(np.arange(1, BANDS) / BANDS, values, side="right")
 
 
 def _by_band(table: ConfidenceTable) -> ConfidenceTable:
-    """The table with the lower ends of the bands in place of the values in them."""
+    """The table with each value replaced by the lower end of its band."""
     band, where = np.unique(band_of(table.values), return_inverse=True)
     n, k = (np.bincount(where, weights=counts).astype(np.int64) for counts in (table.n, table.k))
     return ConfidenceTable(band / BANDS, n, k)

@@ -1,8 +1,7 @@
 """The whole diagnosis of a confidence prior, from arrays: `calibsft.prior.diagnose`.
 
-Puts concentration, Propositions 1 and 2, and the verdict together. Responses whose confidence is unreadable are
-left out of everything. Their share is part of the diagnosis, and so is that of malformed ones where it is known. Does not
-read files or draw anything.
+Combines concentration, Propositions 1 and 2, and the verdict. Responses with an unreadable confidence are left out; the
+diagnosis gives their share, and the share of malformed responses if it is known. Does not read files or draw.
 """
 
 from dataclasses import asdict, dataclass
@@ -32,13 +31,13 @@ class Diagnosis:
     Attributes
     ----------
     n : responses with a readable confidence; everything below is about these.
-    unreadable : share of all responses that state none.
-    malformed : share of all responses that are not well formed, None where that is not known.
-    auroc, brier, ece : as in `calibsft.metrics`; `auroc` is None when all are right or all wrong.
-    everything, correct, incorrect : concentration, None where there is no such response.
+    unreadable : share of all responses without a readable confidence.
+    malformed : share of all responses that are malformed, None if unknown.
+    auroc, brier, ece : as in `calibsft.metrics`; `auroc` is None if all are right or all are wrong.
+    everything, correct, incorrect : concentration, None if there is no such response.
     bins : ten bands of confidence with count, mean confidence and accuracy.
     gradient : Proposition 1.
-    floor : Proposition 2, None without questions that have several responses.
+    floor : Proposition 2, None if no question has several responses.
     verdict : whether CalibSFT is worth it before RL, and why.
     """
 
@@ -57,7 +56,7 @@ class Diagnosis:
     verdict: Verdict
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain dictionaries, lists and numbers."""
+        """The diagnosis as plain dictionaries, lists and numbers."""
         return asdict(self)
 
 
@@ -68,16 +67,16 @@ def diagnose(
     group_size: int = GROUP_SIZE,
     malformed: float | None = None,
 ) -> Diagnosis:
-    """Diagnose the prior that a set of responses shows.
+    """Diagnose the prior from a set of responses.
 
     Parameters
     ----------
-    confidence : stated confidences in [0, 1], one per response; None (null) where it could not be read.
+    confidence : stated confidences in [0, 1], one per response; None (null) if unreadable.
     correct : whether each response was right: booleans, or 0 and 1.
-    question_id : which question each response answers. Sample as RL would, at temperature 1, and each question 8 times
-        or more, for the floor of Proposition 2 to be told.
+    question_id : the question of each response. The floor of Proposition 2 needs 8 or more responses per question, sampled
+        as in RL at temperature 1.
     group_size : responses per question in RL.
-    malformed : share of the responses that are not well formed, where it is known: RL gives them no reward.
+    malformed : share of malformed responses if known; RL gives them no reward.
 
     Raises
     ------
@@ -127,6 +126,6 @@ def _diagnosed(
 
 
 def _numbered(ids: Column) -> IntArray:
-    """A number for every response that is the same for responses to the same question."""
+    """A number per response, the same for all responses to one question."""
     rows = pl.DataFrame({"id": id_series(ids), "row": np.arange(len(ids))})
     return rows.select(pl.col("row").min().over("id")).to_series().to_numpy()

@@ -12,7 +12,7 @@ def diagnose_file(
     path: Path, malformed: str | None = None, group_size: int = 8, where: Where = EVERYTHING
 ) -> Diagnosis:
     """The diagnosis of some rows of a file, of a folder of verdicts, or of an evaluation."""
-    # Both leave such rows out of the prior, but only what is read can be told.
+    # Unreadable rows are left out of the prior in both cases; `counted` reads them, so that their share is known.
     policy = "counted" if malformed == "drop" else malformed
     frame, _ = read_scored(path, policy, where=where, unread_are="are left out of the prior")
     keys = [name for name in ("dataset", "question_id") if name in frame.columns]

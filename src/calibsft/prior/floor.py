@@ -1,14 +1,14 @@
-"""Proposition 2: what stating values far from a question's success rate costs, however they are chosen.
+"""Proposition 2: how much Brier score confidences far from a question's success rate cost at least.
 
-With p the chance of being right and m_δ the probability of stating less than δ away from it, the Brier score exceeds
-p(1 − p) by at least δ²(1 − m_δ); and even the value nearest to p of a group of G misses it by δ²(1 − m_δ)^G or more.
-Here the context is the question, and p its success rate q. The proposition holds where confidence knows nothing about
-the response beyond its question; a model that tells its right answers from its wrong ones on one question may do
-better than the floor, which is why `excess` stands beside it.
+Let p be the chance of being right and m_δ the probability of a confidence less than δ away from p. Then the Brier score
+exceeds p(1 − p) by at least δ²(1 − m_δ). Even for the value of a group of G that is nearest to p, the expected squared
+distance to p is at least δ²(1 − m_δ)^G. Here the context is the question, and p is its success rate q. The proposition
+holds if confidence depends on the question alone. A model that tells its right from its wrong answers to one question may
+beat the floor, so `excess` is given too.
 
-q is a share of n responses, so every squared distance to it is too large by q(1 − q)/(n − 1) on average. Taking that
-off the means over questions keeps them lower bounds: a floor is at most the mean squared distance, and the best of
-a group is at least as near to q as the one that is nearest to p.
+q is estimated from n responses, so every squared distance to it is too large by q(1 − q)/(n − 1) on average. This noise
+is subtracted from the means over questions. They stay lower bounds: a floor is at most the mean squared distance, and the
+best of a group is at least as near to q as the value that is nearest to p.
 """
 
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from calibsft.metrics.table import ConfidenceTable, FloatArray, IntArray
 
-# Below this many responses per question its success rate is too coarse: with 8 it is a multiple of 1/8, known to ±0.18.
+# With fewer responses a question's success rate is too coarse: with 8 it is a multiple of 1/8, known to ±0.18.
 RELIABLE_RESPONSES = 8
-# A confidence this far off costs 0.01 of Brier score, and ten evenly spread values are never so far from any rate.
+# A confidence this far off costs 0.01 of Brier score. Of ten evenly spread values, one is always nearer than this.
 NEAR = 0.1
-# The values that the model ever states are those that make up so many per cent of its responses.
+# The most frequent values that cover this percentage of the responses count as stated; rarer ones do not.
 COVERED = 99
 # Distances between decimals are compared as decimals: 0.6 is not within 0.1 of 0.5.
 DIGITS = 12
@@ -33,7 +33,7 @@ Number = TypeVar("Number", np.float64, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Lower:
-    """A lower bound as it comes out, and with the noise of the success rates taken off (0 at least)."""
+    """A lower bound as computed, and less the noise of the success rates (at least 0)."""
 
     plain: float
     less_noise: float
@@ -41,15 +41,15 @@ class Lower:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """Proposition 2 on questions with several responses, each question counting the same.
+    """Proposition 2 on questions with several responses; each question has the same weight.
 
     Attributes
     ----------
     questions, left_out : questions with two responses or more, and those with one, which are left out.
     responses : mean number of responses per question.
     reliable : whether the typical (median) question has at least 8 responses.
-    noise : mean of q(1 − q)/(n − 1), what the sampling of q adds to a squared distance.
-    excess : Brier score less an unbiased estimate of p(1 − p); negative where confidence knows more than its question.
+    noise : mean of q(1 − q)/(n − 1), which the sampling of q adds to a squared distance.
+    excess : Brier score less an unbiased estimate of p(1 − p); negative if confidence depends on more than the question.
     distance : mean of (c − q)².
     floor : mean of the largest δ²(1 − m_δ).
     support_floor : mean squared distance from q to the nearest of the values that make up 99 % of all responses.
@@ -74,7 +74,7 @@ class Floor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """Responses in blocks of one question each; `start` and `n` say where the blocks are."""
+    """Responses sorted by question; `start` and `n` are the first row and the number of rows of each question."""
 
     confidence: FloatArray
     correct: FloatArray
@@ -86,7 +86,7 @@ class Groups:
     def from_rows(
         cls, confidence: FloatArray, correct: NDArray[np.bool_], question: IntArray
     ) -> "Groups | None":
-        """The questions with two or more responses, None without any."""
+        """The questions with two or more responses, None if there are none."""
         counts = np.unique_counts(question)
         several = np.repeat(counts.counts > 1, counts.counts)
         order = np.argsort(question, kind="stable")[several]
@@ -121,7 +121,7 @@ class Groups:
 
 
 def brier_floor(groups: Groups, table: ConfidenceTable, group_size: int) -> Floor:
-    """Proposition 2 for the responses in `groups`; `table` has all responses, to see which values are ever stated."""
+    """Proposition 2 for the responses in `groups`; `table` has all responses and so all stated values."""
     success = groups.success
     noise = float((success * (1 - success) / (groups.n - 1)).mean())
     distance = groups.ascending(np.abs(groups.confidence - groups.repeat(success)))
@@ -150,20 +150,20 @@ def brier_floor(groups: Groups, table: ConfidenceTable, group_size: int) -> Floo
 def largest_floor(nearest_first: FloatArray, groups: Groups, draws: int) -> FloatArray:
     """Per question the largest δ²(1 − m_δ)^draws over all δ > 0, from its distances in ascending order.
 
-    Between two distances that occur m_δ does not change and δ² grows, so the largest is at one that occurs.
+    Between two occurring distances m_δ is constant and δ² grows, so the maximum is at an occurring distance.
     """
     place = np.arange(len(nearest_first)) - groups.repeat(groups.start)
-    # Of equal distances the first counts all of them, and the others only less: the maximum is exact.
+    # Of equal distances the first has the right count and the others a lower one, so the maximum is exact.
     chance = all_outside(groups.repeat(groups.n) - place, groups.repeat(groups.n), draws)
     floors: FloatArray = np.maximum.reduceat(nearest_first**2 * chance, groups.start)
     return floors
 
 
 def all_outside(outside: IntArray, n: IntArray, draws: int) -> FloatArray:
-    """Chance that `draws` responses are all among the `outside` of n that lie far away: an estimate of (1 − m)^draws.
+    """Chance that `draws` of n responses are all among the `outside` that are far away: an estimate of (1 − m)^draws.
 
-    Drawn without replacement, which is unbiased; (outside/n)^draws would be too large, most of all where
-    little is far away. With replacement where a question has fewer responses than draws.
+    Draws without replacement, which is unbiased; (outside/n)^draws would be too large, above all if few are far away. Draws
+    with replacement if a question has fewer responses than draws.
     """
     chance = np.ones(len(n))
     for drawn in range(min(draws, int(n.max()))):
@@ -184,7 +184,7 @@ def _none_near(distance: FloatArray, groups: Groups, draws: int) -> FloatArray:
 
 
 def _distance_to(values: FloatArray, points: FloatArray) -> FloatArray:
-    """From every point to the nearest of `values`, which ascend."""
+    """The distance from every point to the nearest of `values`, which are ascending."""
     above = np.clip(np.searchsorted(values, points), 0, len(values) - 1)
     below = np.maximum(above - 1, 0)
     nearest: FloatArray = np.minimum(np.abs(values[above] - points), np.abs(values[below] - points))

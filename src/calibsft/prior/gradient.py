@@ -1,14 +1,14 @@
 """Proposition 1: how much of RL's gradient reaches each confidence value.
 
-With π_i the probability of stating c_i and u_i = −E[(c_i − Z)²] its expected reward, the gradient of the expected
-reward J with respect to the value's logit is π_i(u_i − J), at most π_i·Δ; and where one value has probability
-1 − ε, all of them together have at most 2εΔ. What is hardly ever stated hardly learns.
+Let π_i be the probability of stating c_i, and u_i = −E[(c_i − Z)²] its expected reward. The gradient of the expected
+reward J with respect to the value's logit is π_i(u_i − J), at most π_i·Δ. If one value has probability 1 − ε, the sizes
+of all gradients sum to at most 2εΔ. A value that is rarely stated hardly learns.
 
-The context of the proposition is an assumption here, because a file holds samples and not probabilities. π is
-always the distribution of the whole file: a question's few responses cannot estimate the probability of a hundred
-values, and a concentrated prior states much the same whatever is asked. The chance of being right is that of each question
-where questions have several responses, so that easy and hard ones do not cancel out, and the accuracy of the
-file otherwise. `rl.prior_gradient` measures the same from a model's own probabilities, response by response.
+A file holds samples and not probabilities, so the context of the proposition is an assumption here. π is always the
+distribution of the whole file: the few responses to one question cannot estimate the probabilities of a hundred values,
+and a concentrated prior states much the same for every question. The chance of being right is the question's success rate
+if questions have several responses, so that easy and hard ones do not cancel out; otherwise it is the file's accuracy.
+`rl.prior_gradient` measures the same from a model's own probabilities, response by response.
 """
 
 from dataclasses import dataclass
@@ -19,22 +19,22 @@ from calibsft.metrics.table import ConfidenceTable, FloatArray
 from calibsft.prior.concentration import BANDS, band_of
 from calibsft.responses.formats import FORMATS
 
-# A step of 64 groups of 8 responses states such a value once in two steps at best.
+# With 64 groups of 8 responses per step, a rarer value is sampled less than once in two steps on average.
 RARE = 0.001
-# Decimals to which a stated value and a format's are the same: ninths are rarely written out in full.
+# Decimals to which stated values are compared with a format's: ninths are rarely written out in full.
 DIGITS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class ValueGradient:
-    """What RL's gradient does to one stated value, as means over the contexts.
+    """RL's gradient for one stated value, as means over the contexts.
 
     Attributes
     ----------
     confidence, probability : the value and its share π of the responses.
     reward : u, the expected reward −(c − Z)², in [−1, 0].
-    gradient : π(u − J): positive where RL would make the value likelier.
-    size : the mean of |π(u − J)|, which opposite contexts do not cancel.
+    gradient : π(u − J): positive if RL would make the value likelier.
+    size : the mean of |π(u − J)|, in which opposite signs do not cancel.
     bound : πΔ, which `size` never exceeds.
     """
 
@@ -52,17 +52,17 @@ class Gradient:
 
     Attributes
     ----------
-    context : "question" where each question's own success rate is used, else "everything".
-    contexts : how many questions, 1 for everything.
+    context : "question" if each question's own success rate is used, else "everything".
+    contexts : the number of questions, 1 for "everything".
     format : the confidence format to which all stated values belong, None for none.
-    format_values : how many values it has; without a format, the values that are stated.
-    format_bands : how many of the ten bands [0, 0.1), … [0.9, 1] it has values in; without a format, all ten.
+    format_values : the number of its values; without a format, of the stated values.
+    format_bands : the number of bands [0, 0.1), … [0.9, 1] with values of the format; without a format, 10.
     values : every stated value, ascending.
     epsilon : 1 less the share of the most frequent value.
     spread : Δ, the largest less the smallest expected reward of the format's values.
     norm, norm_bound : ‖∇J‖₁ and 2εΔ, which it never exceeds.
-    rare : how many of the format's values are stated less than once in a thousand responses, or never.
-    rare_share : the part of the norm that these get together; None where the norm is 0.
+    rare : the number of the format's values that are stated less than once in a thousand responses.
+    rare_share : the share of the norm that these have together; None if the norm is 0.
     """
 
     context: str
@@ -86,7 +86,7 @@ def expected_reward(values: FloatArray, success: float) -> FloatArray:
 
 
 def logit_gradient(probability: FloatArray, reward: FloatArray) -> FloatArray:
-    """π_i(u_i − J) with J = Σ π_i u_i: the gradient of the expected reward by the logits of a softmax.
+    """π_i(u_i − J) with J = Σ π_i u_i: the gradient of the expected reward with respect to the logits.
 
     Values are along the last axis.
     """
@@ -101,7 +101,7 @@ def reward_gradient(table: ConfidenceTable, success: FloatArray | None = None) -
     Parameters
     ----------
     table : the counted responses; their distribution is the policy.
-    success : success rate of every question, each a context of its own; None takes the accuracy of all.
+    success : success rate of every question, each one context; None takes the accuracy of all responses.
     """
     rates = np.array([table.k.sum() / table.responses]) if success is None else success
     name, values = format_of(table.values)
@@ -133,7 +133,7 @@ def reward_gradient(table: ConfidenceTable, success: FloatArray | None = None) -
 def _mean_over_contexts(
     stated: FloatArray, probability: FloatArray, values: FloatArray, rates: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Means over the contexts of reward, gradient and its size by stated value, and of the spread of rewards."""
+    """Reward, gradient and its size by stated value, and the spread of rewards, as means over the contexts."""
     reward, gradient, size = (np.zeros_like(stated) for _ in range(3))
     spread = 0.0
     distinct, counts = np.unique(rates, return_counts=True)
@@ -148,10 +148,10 @@ def _mean_over_contexts(
 
 
 def format_of(stated: FloatArray) -> tuple[str | None, FloatArray]:
-    """The confidence format to which all stated values belong, and its values; else no name and the stated ones.
+    """The confidence format to which all stated values belong, and its values; else None and the stated values.
 
-    The three labels are two-decimal numbers too, so they are taken for labels only where two or more occur and
-    nothing else does; 0 and 1 alone are two-decimal numbers rather than the digits 0 and 9.
+    The values of the three words are two-decimal numbers too. They count as words only if two or more of them occur and
+    nothing else does. 0 and 1 alone count as two-decimal numbers, not as the digits 0 and 9.
     """
     given = np.round(stated, DIGITS)
     for name in (*(("linguistic",) if len(stated) > 1 else ()), "probability", "integer"):

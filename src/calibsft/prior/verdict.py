@@ -1,19 +1,19 @@
-"""The verdict on a prior: is a CalibSFT stage worth it before RL, and why.
+"""The verdict on a prior: is CalibSFT worth it before RL, and why?
 
-It is worth it for any of three reasons, each of which RL from this prior would not repair:
+It is worth it for any of three reasons, which RL from this prior would not repair:
 
-1. Confidence does not tell right from wrong answers. Below an AUROC of 0.55 even perfectly rescaled confidences
-   would lower the Brier score of a constant by less than one per cent (with normal scores, d' = 0.18), and RL's
-   reward hardly prefers one response's value over another's.
-2. Confidence is concentrated and off. Concentrated means that it fills less than half of the ten bands [0, 0.1), …
-   [0.9, 1] in effect (or of those that its format has values in): then RL, which learns only from what it samples, does
-   not sample most of the range. Off means an ECE of 0.1 or more. Concentrated and right needs nothing; broad
-   and off gives RL what it needs to move.
+1. Confidence does not tell right from wrong answers. Below an AUROC of 0.55, even perfectly rescaled confidences
+   have a Brier score less than one per cent below that of a constant (with normal scores, d' = 0.18), and RL's reward
+   hardly prefers one response's value over another's.
+2. Confidence is concentrated and off. Concentrated means that it effectively fills less than half of the ten bands
+   [0, 0.1), … [0.9, 1], or of those with values of its format. RL learns only from what it samples, and then it does not
+   sample most of the range. Off means an ECE of 0.1 or more. A concentrated prior that is right needs no repair, and a
+   broad prior that is off can be repaired by RL.
 3. Confidence is concentrated and misses the questions' success rates: even the best value of a group of G misses them by
-   0.1 or more (root mean square), and the confidences really lose as much Brier score. Needs 8 responses per question.
+   0.1 or more (root mean square), and the Brier score is 0.01 or more above p(1 − p). Needs 8 responses per question.
 
-Nothing is decided from fewer than 50 right or 50 wrong responses: the AUROC of a confidence that knows nothing then
-strays by 0.06 and more. The thresholds are conventions, and the figures stand beside the verdict.
+Nothing is decided from fewer than 50 right or 50 wrong responses: the AUROC of random confidences can then be off by
+0.06 or more. These limits are conventions, and the figures are given with the verdict.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ UNINFORMATIVE_AUROC = 0.55
 FEW_BANDS = 0.5
 OFF = 0.1
 ENOUGH = 50
-# A share of responses that RL, which gives them no reward, would notice.
+# From this share on, responses without a reward matter to RL.
 MANY_UNREWARDED = 0.1
 
 
@@ -36,9 +36,9 @@ class Verdict:
 
     Attributes
     ----------
-    worth_it : None where the responses cannot tell.
+    worth_it : None if the right or the wrong responses are too few.
     reasons : why, in whole sentences.
-    notes : what could not be told, or should be known when reading the figures.
+    notes : what could not be measured, and what to know when reading the figures.
     """
 
     worth_it: bool | None
@@ -48,7 +48,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a verdict is made of."""
+    """What a verdict is based on."""
 
     everything: Concentration
     right: int
@@ -61,7 +61,7 @@ class Findings:
 
 
 def verdict(found: Findings) -> Verdict:
-    """Weigh the findings; see the top of this file for the reasons and their thresholds."""
+    """Weigh the findings; see the top of this file for the reasons and their limits."""
     notes = _notes(found)
     too_few = _too_few(found)
     if too_few:
@@ -176,5 +176,5 @@ def _notes(found: Findings) -> tuple[str, ...]:
 
 
 def percent(share: float) -> str:
-    """A share as a percentage, with a decimal where it is small."""
+    """A share as a percentage, with one decimal if it is small."""
     return f"{100 * share:.0f} %" if share >= 0.1 or share == 0 else f"{100 * share:.1f} %"
