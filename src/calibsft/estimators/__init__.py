@@ -1,7 +1,7 @@
-"""Where a confidence comes from: what the model says, how probable that was, or how often it agrees with itself.
+"""Where a confidence comes from: what the model says, its token probabilities, or agreement among samples.
 
-An estimator turns the verified responses of one evaluation into rows that `metrics.score_table` scores, so that
-estimators stand side by side. One file each, listed in `ESTIMATORS`. Does not sample and does not score.
+An estimator turns the verified responses of one evaluation into rows for `metrics.score_table`, so that estimators can be
+compared. Each has one file and is listed in `ESTIMATORS`. Does not sample and does not score.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ def get_estimator(name: str) -> Estimator:
 
 
 def choose_estimators(names: Sequence[str], confidence_format: Format) -> list[Estimator]:
-    """The estimators called `names` after the verbalized one, which is always there; unfit ones are refused."""
+    """The verbalized estimator, then those called `names`; refuses one that is not defined for the format."""
     for name in names:
         _require_format(get_estimator(name), confidence_format)
     return [ESTIMATORS[name] for name in dict.fromkeys((VERBALIZED.name, *names))]

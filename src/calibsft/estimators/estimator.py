@@ -25,11 +25,11 @@ class Evaluated:
     Attributes
     ----------
     folder
-        The evaluation's; `rollouts` in it holds the responses with their tokens, and the questions.
+        The evaluation's folder; its `rollouts` hold the questions, and the responses with their tokens.
     format, label
-        How confidence is written there, and how progress calls the evaluation.
+        How the responses write confidence, and the evaluation's name in progress lines.
     model
-        Who is asked for probabilities: the loaded model, or a served copy of it.
+        What gives token probabilities: the loaded model, or a served copy of it.
     """
 
     folder: Path
@@ -44,7 +44,7 @@ class Evaluated:
 
     @property
     def estimates(self) -> Path:
-        """Where estimators leave what they found."""
+        """The folder of the estimators' results."""
         return self.folder / "estimators"
 
 
@@ -59,14 +59,14 @@ class Estimator:
     Attributes
     ----------
     estimate
-        From the evaluation and its rows, one per response, to a table of dataset, split, question_id, `confidence` in
-        [0, 1] or null where there is none, and `correct`, null where that is not known.
+        Takes the evaluation and its rows, one per response. Returns a table of dataset, split, question_id, `confidence`
+        in [0, 1] or null if there is none, and `correct`, null if unknown.
     check
-        Refuses an evaluation that it cannot do, before anything is sampled.
+        Refuses an unsuitable evaluation before anything is sampled.
     formats
         The confidence formats that it is defined for; empty for all.
     asks_model
-        Whether it asks the model for probabilities, so that a served copy of it is of use.
+        Whether it needs token probabilities, which a served copy of the model can give.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Self-consistency: the answer that most samples of a question agree on, with the mean confidence of those samples.
 
-Which answers are the same is settled by `verify.equal_answers`. The largest group wins, then the higher mean confidence,
-then the one that was seen first, by sample. A response without an answer cannot vote. One row per question, so its
+`verify.equal_answers` decides which answers are the same. The largest group wins; of equal ones that with the higher mean
+confidence, then that with the first sample. A response without an answer has no vote. There is one row per question, so
 accuracy is that of the vote.
 """
 
@@ -59,10 +59,10 @@ def _poll(samples: Samples) -> Poll:
 def _row(samples: Samples, poll: Poll, confidence_format: Format) -> dict[str, Any]:
     found = {name: samples[0][name] for name in ("split", *QUESTION_KEYS)} | {"samples": len(samples)}
     if not poll.groups:
-        # No answer is graded as an empty one: wrong, unless nothing can be said of any answer to the question.
+        # A missing answer is graded like an empty one: wrong, unless no answer to the question can be graded.
         return found | {"answer": None, "votes": 0, "confidence": None, "correct": samples[0]["correct"]}
     means = [_mean_confidence(samples, group, confidence_format) for group in poll.groups]
-    # The first of several that are equal in both: `max` keeps it.
+    # `max` keeps the first of several that are equal in both.
     mean, winner = max(
         zip(means, poll.groups, strict=True), key=lambda found: (len(found[1].members), found[0])
     )
@@ -75,7 +75,7 @@ def _row(samples: Samples, poll: Poll, confidence_format: Format) -> dict[str, A
 
 
 def _mean_confidence(samples: Samples, group: Group, confidence_format: Format) -> Fraction:
-    """Exact: a mean must not depend on the order of its terms. An unreadable confidence counts as 0."""
+    """The exact mean, which does not depend on the order of its terms. An unreadable confidence counts as 0."""
     stated = [samples[member]["confidence"] for member in group.members]
     exact = [Fraction(0) if value is None else confidence_format.exact(value) for value in stated]
     return sum(exact, Fraction(0)) / len(exact)

@@ -1,9 +1,9 @@
-"""Token probability: how probable each first digit was after `<confidence>0.`.
+"""Token probability: the expected confidence from the probabilities of the digits after `<confidence>0.`.
 
-The ten digit tokens are weighed against each other alone, and every digit stands for the middle of its tenth:
-c = Σ P(d)(d/10 + 0.05), which lies between 0.05 and 0.95. The tokens before are those that were sampled; where the
-response states 1.00 the `0.` is put in its place. A response whose layout does not hold, or whose confidence is
-unreadable, has no such confidence. Does not sample.
+The probabilities of the ten digits are normalised to sum to 1, and each digit stands for the middle of its tenth:
+c = Σ P(d)(d/10 + 0.05), which lies between 0.05 and 0.95. The tokens before the digit are the sampled ones; if the response
+states 1.00, `0.` replaces its `1.`. A response that is never confident (`responses.actionable`) gets no confidence here. Does
+not sample.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 DIGITS = tuple("0123456789")
 MIDDLES = (2 * np.arange(10) + 1) / 20
-# What takes the place of the stated value; which one it is does not matter to the tokens before its decimals.
+# Replaces the stated value. Its decimals do not matter: only the tokens before them are used.
 ZERO = "0.00"
 # The shortest response; without spaces, which not every tokenizer has.
 SHORTEST = "<think></think><answer>1</answer><confidence>{}</confidence>"
@@ -43,16 +43,16 @@ DIGIT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 def expected_value(logprobs_N_D: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Confidences (N,) and digit probabilities (N, 10); nan where no digit has any probability.
+    """Confidences (N,) and digit probabilities (N, 10); NaN if no digit has any probability.
 
     Parameters
     ----------
     logprobs_N_D
-        Log-probabilities of the digits 0 to 9 among all tokens, minus infinity for 0.
+        Log-probabilities of the digits 0 to 9 among all tokens; minus infinity is a probability of 0.
     """
     logprobs_N_D = logprobs_N_D.astype(np.float64)
     highest_N = logprobs_N_D.max(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):  # minus infinity less itself, where no digit is known
+    with np.errstate(invalid="ignore"):  # minus infinity less itself, if no digit has any probability
         weights_N_D = np.exp(logprobs_N_D - highest_N)
     probabilities_N_D = weights_N_D / weights_N_D.sum(axis=1, keepdims=True)
     return (probabilities_N_D @ MIDDLES).clip(MIDDLES[0], MIDDLES[-1]), probabilities_N_D
@@ -61,7 +61,7 @@ def expected_value(logprobs_N_D: NDArray[np.floating]) -> tuple[NDArray[np.float
 class DigitContexts:
     """Finds the tokens before a confidence's first decimal, for one tokenizer.
 
-    Raises `InputError` where the tokenizer does not write that digit as a token of its own.
+    Raises `InputError` if the tokenizer does not write that digit as a separate token.
     """
 
     def __init__(self, tokenizer: "PreTrainedTokenizerBase", confidence_format: Format) -> None:
@@ -73,7 +73,7 @@ class DigitContexts:
         values = [word for word in confidence_format.words if word.startswith("0.")]
         found = {(value[2], *self._split(SHORTEST.format(value), None)) for value in values}
         self.ids = tuple(id for _, _, id in sorted(found))
-        # One way to come to the decimals, and one token for each first one, whatever the second one is.
+        # The tokens before the decimals must always be the same, and each first decimal must have one token of its own.
         if len({before for _, before, _ in found}) > 1 or len(found) > len(set(self.ids)):
             raise self._no_digits()
 
@@ -85,7 +85,7 @@ class DigitContexts:
         text
             A response with a confidence to act on.
         sampled
-            The ids that were sampled for it, None to encode it anew.
+            The sampled ids, None to encode the text.
         """
         replaced = replace_confidence(text, parse(text, self._format), ZERO)
         before, digit = self._split(replaced, sampled)
@@ -94,7 +94,7 @@ class DigitContexts:
         return prompt + before
 
     def _split(self, text: str, sampled: Sequence[int] | None) -> tuple[tuple[int, ...], int]:
-        """The ids of a response before the first decimal of its confidence, and that of the decimal."""
+        """The ids of a response before the first decimal of its confidence, and the id of that decimal."""
         span = parse(text, self._format).value_span
         assert span is not None
         *ids, _ = self._encoder.encode((), text, sampled, correct=False).response
@@ -167,7 +167,7 @@ def _digits(
 
 
 def _prompts(evaluated: Evaluated) -> Callable[[str], tuple[int, ...]]:
-    """How a question becomes a prompt, each once."""
+    """A cached function from a question to its prompt."""
     from calibsft.responses.prompts import prompt_ids
 
     return cache(lambda question: prompt_ids(evaluated.tokenizer, question, evaluated.format))
