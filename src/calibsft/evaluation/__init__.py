@@ -1,9 +1,8 @@
-"""Evaluate a model on benchmarks: sample, verify, score, and the same under token budgets and with other estimators.
+"""Evaluate a model on benchmarks: sample, verify and score, also under token budgets and with other estimators.
 
-Uses the same rollouts and the same verifier as the training data. Leaves `rows.parquet`, one row per
-response, which every metric, figure and decision can be recomputed from; under `budgets/` the same for every
-budget, and `budgets.json` with the metrics of all; `estimators/` and `estimators.json` for confidences that the
-model did not state itself.
+Uses the same sampling and the same verifier as the training data. Writes `rows.parquet` with one row per response, from
+which every metric, figure and decision can be recomputed. `budgets/` holds the same for every budget, and `budgets.json`
+their metrics. `estimators/` and `estimators.json` hold the results of other estimators.
 """
 
 import json
@@ -52,9 +51,8 @@ def evaluate_model(
     """Fill `folder` with rollouts, verdicts, rows and metrics; returns facts for the manifest."""
     require_benchmarks(settings)
     estimators = choose_estimators(settings.estimators, confidence_format)
-    benchmarks = Benchmarks(
-        settings
-    )  # before the model, which takes longer to load, and the libraries that it needs
+    # First, so that errors show before the slow loading of libraries and model.
+    benchmarks = Benchmarks(settings)
     from calibsft.rollouts.collect import make_collector
 
     loaded_engine = load_engine(engine, model_name, device, dtype)
@@ -80,7 +78,7 @@ def _sampled(settings: EvalSettings) -> str:
 
 
 class Benchmarks:
-    """The benchmarks that some settings name, with the questions that they ask of them."""
+    """The benchmarks that the settings name, with their questions up to the limit."""
 
     def __init__(self, settings: EvalSettings) -> None:
         self._samples = settings.samples
@@ -121,7 +119,7 @@ def evaluate_with(
     benchmarks: Benchmarks,
     judge: AnswerJudge | None = None,
 ) -> dict[str, Any]:
-    """The same with a model and benchmarks that are loaded already, and for stated confidences alone."""
+    """Like `evaluate_model`, with a loaded model and loaded benchmarks, and for stated confidences only."""
     rollouts = folder / "rollouts"
     tokens = collector.collect(
         benchmarks.questions, benchmarks.samples, rollouts, settings.shard_questions, label
@@ -172,7 +170,7 @@ def _evaluate_budgets(
 def _evaluated(
     collector: "Collector", settings: EvalSettings, model_name: str, folder: Path, label: str
 ) -> Evaluated:
-    """What estimators work with; probabilities come from the served copy of the model where there is one."""
+    """The input of estimators; probabilities come from the served copy of the model if there is one."""
     model: NextTokens = collector.engine
     if settings.estimator_url is not None:
         from calibsft.engines.served import ServedModel
@@ -183,7 +181,7 @@ def _evaluated(
 
 
 def _compare_estimators(estimators: Sequence[Estimator], evaluated: Evaluated) -> None:
-    """Rows and metrics of every estimator; those of the first, the verbalized one, are there already."""
+    """Write rows and metrics of every estimator; those of the first, the verbalized one, exist already."""
     rows = pl.read_parquet(evaluated.folder / ROWS)
     first, *others = estimators
     results = [{"estimator": first.name, **read_metrics(evaluated.folder)}]
@@ -202,13 +200,13 @@ def require_benchmarks(settings: EvalSettings) -> None:
 
 
 def result_rows(rollouts: Path, verdicts: Path, domains: Mapping[str, str]) -> pl.DataFrame:
-    """One row per response: what it said, whether it was right, and to which split it belongs."""
+    """One row per response: what it said, whether it was right, and its split."""
     graded = pl.concat([pl.read_parquet(shard) for shard in shards(verdicts)])
     sampled = pl.concat([pl.read_parquet(shard) for shard in shards(rollouts)])
     kept = [
         name for name in ("response", "finished", "confidence_entropy", "forced") if name in sampled.columns
     ]
-    # How a response ended serves success rates; here `finished` and `forced` say it.
+    # Only success rates need `ending`; here `finished` and `forced` say how a response ended.
     joined = graded.drop("ending").join(
         sampled.select(*KEYS, *kept), on=KEYS, validate="1:1", maintain_order="left"
     )
@@ -221,12 +219,12 @@ def read_metrics(folder: Path) -> dict[str, Any]:
 
 
 def read_budgets(folder: Path) -> list[dict[str, Any]]:
-    """The metrics under every budget, in ascending order; empty where none was asked for."""
+    """The metrics under every budget, in ascending order; empty if there were no budgets."""
     return _read_list(folder / f"{BUDGETS}.json")
 
 
 def read_estimators(folder: Path) -> list[dict[str, Any]]:
-    """The metrics of every estimator, the verbalized one first; empty where no other was asked for."""
+    """The metrics of every estimator, the verbalized one first; empty if there was no other."""
     return _read_list(folder / ESTIMATES)
 
 

@@ -1,4 +1,4 @@
-"""Which benchmarks are asked, and how."""
+"""The settings of an evaluation: which benchmarks, and how they are sampled."""
 
 from typing import Annotated, Self
 
