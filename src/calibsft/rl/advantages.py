@@ -1,7 +1,7 @@
 """From rewards to advantages: per response and segment, then per token.
 
-Group-relative: a response is compared with the other responses to its question and with nothing else. A group
-whose rewards are all equal has advantages of exactly 0, not rounding noise blown up by a tiny deviation.
+Group-relative: a response is compared only with the other responses to its question. A group with equal rewards has
+advantages of exactly 0, not rounding noise divided by a tiny deviation.
 """
 
 from collections.abc import Sequence
@@ -16,8 +16,8 @@ from calibsft.rl.method import BoolArray, FloatArray, Group, Method, SegmentRewa
 from calibsft.rl.methods import get_method, method_settings
 
 STD_FLOOR = 1e-4
-# Differences below this come from rounding, also of confidences that a caller holds in single precision: rewards are
-# sums and squares of two-decimal numbers of order 1.
+# Smaller differences are rounding errors, even if the caller's confidences have single precision: rewards are sums and
+# squares of two-decimal numbers of order 1.
 EQUAL_WITHIN = 1e-7
 DIGIT_STEPS = 9
 
@@ -31,7 +31,7 @@ class SegmentAdvantages:
 
 
 def advantages_of(group: Group, method: Method, rewards: SegmentRewards) -> SegmentAdvantages:
-    """Centre each segment's rewards in the group and, if the method says so, divide by their deviation."""
+    """Centre each segment's rewards in the group; divide by their standard deviation if the method does."""
     size = len(group.correct_G)
     parts = (rewards.answer_G, rewards.confidence_G)
     answer_G, confidence_G = (_relative(part_G, method.divide_by_std, size) for part_G in parts)
@@ -52,7 +52,7 @@ def _relative(rewards_G: FloatArray | None, divide_by_std: bool, size: int) -> F
 
 
 def advantages_G_T(segments: SegmentAdvantages, confidence_tokens_G_T: BoolArray) -> FloatArray:
-    """Every token's advantage: the confidence segment's where marked, the answer's elsewhere."""
+    """Each token's advantage: that of the confidence segment for marked tokens, else that of the answer segment."""
     return np.where(confidence_tokens_G_T, segments.confidence_G[:, None], segments.answer_G[:, None])
 
 
@@ -75,22 +75,22 @@ def segment_advantages(
     correct
         Whether each answer is right: booleans, or 0 and 1.
     confidence
-        Stated confidences in [0, 1] (a digit d of the integer format is d/9); None or NaN where unreadable.
+        Stated confidences in [0, 1] (a digit d of the integer format is d/9); None or NaN if unreadable.
     well_formed
         Whether each response keeps to the format; only a malformed one may lack a confidence.
     q
         The question's success rate before RL; c3rl needs it.
     divide_by_std
-        Override whether advantages are divided by the group's standard deviation.
+        Whether advantages are divided by the group's standard deviation; None for the method's own rule.
     settings
-        Of the method, such as `leave_one_out=True` for coca and dcpo: keep a response's own correctness out of the success
-        rate that it is compared with.
+        The method's settings. For example, `leave_one_out=True` for coca and dcpo compares a response with the success
+        rate of the others.
 
     Returns
     -------
     dict
-        "answer" and "confidence": one advantage per response for the tokens of each segment. Methods with one
-        reward for the whole response give both the same; redoubt gives the answer exactly 0.
+        "answer" and "confidence": one advantage per response for the tokens of each segment. Both are the same for
+        methods with one reward per response; redoubt's "answer" is exactly 0.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def _confidences(values: Sequence[Any], well_formed_G: BoolArray) -> FloatArray:
         readable = _is_share(value)
         unreadable = value is None or (
             isinstance(value, Real) and value != value
-        )  # NaN alone differs from itself
+        )  # only NaN differs from itself
         if not (readable or (unreadable and not well_formed_G[index])):
             raise InputError(
                 f"confidence[{index}] = {value!r} is not a number in [0, 1]; a response without one must be marked malformed"
@@ -167,7 +167,7 @@ def _is_share(value: Any) -> bool:
 
 
 def _require_digits(method: Method, confidence_N: FloatArray) -> None:
-    """Refuse confidences off the integer format's grid: a method for digits would misread probabilities."""
+    """Refuse confidences that are not d/9: a method for digits would misread probabilities."""
     digits_N = DIGIT_STEPS * confidence_N
     off_N = np.abs(digits_N - np.rint(digits_N)) > 1e-6
     if off_N.any():

@@ -1,7 +1,7 @@
 """From scored groups to the tensors of TRL's loss: one advantage per token, one token count per minibatch.
 
-The count is that of the whole minibatch - all micro-batches, all processes - so that the loss is the plain mean
-over its tokens, however it is cut. Does not know methods beyond calling their rewards.
+The count covers the whole minibatch: all micro-batches on all processes. So the loss is the mean over its tokens, however
+it is cut. Knows nothing of a method but its rewards.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from calibsft.rl.settings import MethodSettings
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """One response ready to learn from."""
+    """One response to train on."""
 
     prompt_ids: tuple[int, ...]
     response: Response
@@ -29,18 +29,18 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class TokenCounts:
-    """Response tokens of a minibatch, and how many of them lie in the confidence segment."""
+    """The number of response tokens in a minibatch, and of those in confidence segments."""
 
     all: float
     confidence: float
 
     def segment_weights(self) -> tuple[float, float]:
-        """What answer and confidence tokens weigh when each segment has a mean of its own."""
+        """The weights of answer and confidence tokens if the loss is averaged over each segment separately."""
         return self.all / max(self.all - self.confidence, 1), self.all / max(self.confidence, 1)
 
 
 def rewards_of(scored: ScoredGroup, method: Method, settings: MethodSettings) -> SegmentRewards:
-    """The method's rewards, with the penalty for responses that come close to the length limit."""
+    """The method's rewards, less the penalty for responses close to the length limit."""
     rewards, buffer = method.rewards(scored.group, settings), settings.option("overlong_buffer")
     if buffer is None or rewards.answer_G is None:
         return rewards
@@ -52,7 +52,7 @@ def rewards_of(scored: ScoredGroup, method: Method, settings: MethodSettings) ->
 
 
 def overlong_penalty(lengths_G: np.ndarray, limit: int, buffer: int) -> FloatArray:
-    """0 up to `buffer` tokens before the limit, falling linearly to −1 at the limit."""
+    """0 until `buffer` tokens before the limit, then falls linearly to −1 at the limit."""
     over_G: FloatArray = (lengths_G - (limit - buffer)) / buffer
     return -np.clip(over_G, 0, 1)
 
@@ -61,7 +61,7 @@ def rows_of(scored: ScoredGroup, method: Method, settings: MethodSettings) -> li
     """The rows of one group, every token with its advantage."""
     segments = advantages_of(scored.group, method, rewards_of(scored, method, settings))
     if method.dynamic_sampling and not scored.group.is_mixed:
-        # Kept for its confidence alone: what a unanimous group says of its answers is format, not correctness.
+        # Such a group trains confidence only: its answer rewards differ by format, not by correctness.
         segments = SegmentAdvantages(np.zeros(len(scored.responses)), segments.confidence_G)
     marks_G_T = _padded([response.confidence_T for response in scored.responses])
     placed_G_T = advantages_G_T(segments, marks_G_T)
@@ -79,7 +79,7 @@ def _padded(marks: Sequence[BoolArray]) -> BoolArray:
 
 
 def cut(rows: Sequence[Row], parts: int) -> list[Sequence[Row]]:
-    """`parts` consecutive pieces of nearly equal size; some are empty where there are too few rows."""
+    """`parts` consecutive pieces of nearly equal size; some are empty if there are too few rows."""
     edges = [round(i * len(rows) / parts) for i in range(parts + 1)]
     return [rows[start:stop] for start, stop in pairwise(edges)]
 
@@ -87,9 +87,9 @@ def cut(rows: Sequence[Row], parts: int) -> list[Sequence[Row]]:
 def tensors(
     rows: Sequence[Row], size: int, counts: TokenCounts, by_segment: bool, pad: int
 ) -> dict[str, Tensor]:
-    """A micro-batch of `size` rows as TRL's loss takes it; rows that are missing are masked and weigh nothing.
+    """A micro-batch of `size` rows for TRL's loss; missing rows are masked.
 
-    The size is the same in all processes, whatever each of them has kept: TRL gathers one number per row.
+    The size is the same in all processes, however many groups each kept: TRL gathers one number per row.
     """
     blank = [torch.tensor([pad])] * (size - len(rows))
     nothing = [torch.zeros(1)] * len(blank)

@@ -1,7 +1,7 @@
-"""What one rollout step looked like: calibration, exploration, rewards and form of everything that was generated.
+"""The metrics of one rollout step: calibration, exploration, rewards and malformed responses.
 
-Computed on all generated responses, also those of dropped groups, so that the figures are those of the policy and
-not of the filter. Unreadable confidences count as 0, as in the evaluation. Holds no state and writes nothing.
+Computed on all generated responses, even of dropped groups, so that the figures describe the policy and not the filter.
+Unreadable confidences count as 0, as in the evaluation. Holds no state and writes nothing.
 """
 
 from collections import Counter
@@ -22,8 +22,8 @@ COLLAPSED_ABOVE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What the step's metrics need of one group; small, since processes exchange it."""
+class StepRecord:
+    """What the step's metrics need from one group; small, because processes exchange it."""
 
     correct: tuple[bool, ...]
     confidence: tuple[float | None, ...]
@@ -34,9 +34,9 @@ class Seen:
     reward_confidence: float | None
 
 
-def seen(scored: ScoredGroup, method: Method, settings: MethodSettings) -> Seen:
+def step_record(scored: ScoredGroup, method: Method, settings: MethodSettings) -> StepRecord:
     rewards = rewards_of(scored, method, settings)
-    return Seen(
+    return StepRecord(
         correct=tuple(scored.group.correct_G.tolist()),
         confidence=tuple(None if np.isnan(c) else float(c) for c in scored.group.confidence_G),
         reasons=tuple(response.reason for response in scored.responses),
@@ -47,8 +47,8 @@ def seen(scored: ScoredGroup, method: Method, settings: MethodSettings) -> Seen:
     )
 
 
-def step_metrics(groups: Sequence[Seen]) -> dict[str, float]:
-    """The step's figures by name; those that are undefined here (AUROC of one class) are left out."""
+def step_metrics(groups: Sequence[StepRecord]) -> dict[str, float]:
+    """The step's figures by name, without undefined ones such as the AUROC if all responses are right."""
     confidences = [c for group in groups for c in group.confidence]
     correct = [z for group in groups for z in group.correct]
     table = ConfidenceTable.from_rows(np.array([c or 0.0 for c in confidences]), np.array(correct))

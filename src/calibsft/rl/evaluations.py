@@ -1,7 +1,7 @@
-"""Evaluate on held-out questions while RL goes on, with the weights as they are.
+"""Evaluate the current weights on held-out questions during RL.
 
-Uses the evaluation of `calibsft eval` on the first questions of each benchmark. One line per evaluation in
-`evals.jsonl`; an evaluation that a resumed run repeats replaces its line.
+Evaluates like `calibsft eval`, on the first questions of each benchmark. `evals.jsonl` gets one line per evaluation; if a
+resumed run repeats an evaluation, the new line replaces the old one.
 """
 
 import json

@@ -1,8 +1,8 @@
 """What a confidence-aware RL method is: rewards of a group of responses, and which tokens each reward goes to.
 
-A method is data and one pure function. It sees what a response said and whether that was right, never tokens,
-models or the other groups of a batch: `advantages` places what it returns, `sampling` chooses the groups,
-`trainer` learns from them, and none of the three knows a method's name.
+A method is data and one pure function. It sees confidence, correctness and form of the responses, never tokens, models or
+other groups. `sampling` chooses the groups, `advantages` assigns the rewards to tokens, and `trainer` trains on them. None
+of the three knows a method's name.
 """
 
 from collections.abc import Callable
@@ -28,13 +28,13 @@ class Group:
     Attributes
     ----------
     correct_G
-        Whether the answer is right, whatever the layout of the response.
+        Whether the answer is right, even if the response is malformed.
     confidence_G
-        Stated confidence in [0, 1]; NaN where none could be read, which only a malformed response may have.
+        Stated confidence in [0, 1]; NaN if unreadable, which only a malformed response may be.
     well_formed_G
         Whether the response keeps to the format.
     success_rate
-        The question's success rate before RL, in [0, 1]; None where unknown.
+        The question's success rate before RL, in [0, 1]; None if unknown.
     """
 
     correct_G: BoolArray
@@ -53,7 +53,7 @@ class Group:
         return 0 < int(self.counted_G.sum()) < len(self.counted_G)
 
     def group_success_G(self, leave_one_out: bool) -> FloatArray:
-        """The group's success rate as each response sees it: with its own correctness in it, or without."""
+        """The group's success rate for each response: of all responses, or of the others only."""
         counted_G, size = self.counted_G.astype(np.int64), len(self.counted_G)
         total = int(counted_G.sum())
         if leave_one_out:
@@ -61,13 +61,13 @@ class Group:
         return np.full(size, total / size)
 
     def brier_G(self, target_G: FloatArray | BoolArray) -> FloatArray:
-        """(confidence − target)², 0 where the confidence is unreadable and no reward may use it."""
+        """(confidence − target)²; 0 if the confidence is unreadable, which no reward may use."""
         return np.nan_to_num((self.confidence_G - target_G) ** 2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SegmentRewards:
-    """One reward per response and segment; None leaves a segment's tokens without any advantage."""
+    """One reward per response and segment; None gives a segment's tokens no advantage."""
 
     answer_G: FloatArray | None
     confidence_G: FloatArray | None
@@ -81,28 +81,28 @@ class SegmentRewards:
 class TokenSet(Enum):
     """Which tokens of a response receive the confidence reward; all others receive the answer reward."""
 
-    ALL = "all"  # one reward for the whole response, so that there is nothing to tell apart
+    ALL = "all"  # one reward for the whole response
     CONFIDENCE_TAG = "confidence-tag"  # the last <confidence>…</confidence>
-    POST_ANSWER = "post-answer"  # everything after the last </answer>, with the end-of-sequence token
+    POST_ANSWER = "post-answer"  # everything after the last </answer>, including the end-of-sequence token
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One way of turning a group of responses into rewards.
+    """One way to turn a group of responses into rewards.
 
     Attributes
     ----------
     rewards
-        From a group and the method's settings to one reward per response and segment.
+        Takes a group and the method's settings; returns one reward per response and segment.
     settings
-        The class of the method's settings, whose `name` is that of the method.
+        The class of the method's settings; its `name` is the method's name.
     malformed
-        What a malformed response gets, in words, for documentation and model cards.
+        The reward of a malformed response as text, for documentation and model cards.
     divide_by_std
-        Whether advantages are divided by the group's standard deviation besides being centred.
+        Whether centred advantages are also divided by the group's standard deviation.
     dynamic_sampling
-        Whether only groups with right and wrong responses are trained on. Questions that the starting model
-        always solves are then left out beforehand.
+        Whether training uses only groups with right and wrong responses. Questions that the starting model always solves
+        are then left out from the start.
     formats
         The confidence formats that the rewards are defined for; empty for all.
     needs_success_rate
@@ -122,7 +122,7 @@ class Method:
 
     @property
     def is_scalar(self) -> bool:
-        """Whether one number per response says everything, as a plain reward function can."""
+        """Whether there is one reward per response, as in a plain reward function."""
         return self.confidence_tokens is TokenSet.ALL
 
     def require_format(self, confidence_format: Format) -> None:

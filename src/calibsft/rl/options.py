@@ -1,4 +1,4 @@
-"""Settings that mean something for some methods alone: a method's settings inherit those that it has a use for."""
+"""Settings that only some methods have: the settings of a method inherit the classes that it needs."""
 
 from typing import Self
 
@@ -8,7 +8,7 @@ from calibsft.rl.settings import MethodSettings
 
 
 class AnswerIsRewarded(MethodSettings):
-    """For methods that reward the answer, so that there is a reward to take something from."""
+    """For methods that reward the answer: a penalty can lower that reward."""
 
     overlong_buffer: int | None = Field(
         None, ge=1, description="tokens before the limit where a penalty begins"
@@ -22,19 +22,21 @@ class AnswerIsRewarded(MethodSettings):
 
 
 class DividesByDeviation(MethodSettings):
-    """For methods whose advantages are divided by the group's deviation."""
+    """For methods whose advantages are divided by the group's standard deviation."""
 
     mean_only: bool = Field(False, description="centre advantages without dividing by the group's deviation")
 
 
 class LooksAtGroup(MethodSettings):
-    """For methods whose rewards look at the success rate of the group."""
+    """For methods whose rewards depend on the success rate of the group."""
 
     leave_one_out: bool = Field(False, description="compare a response with the success rate of the others")
 
 
 class RewardsConfidence(MethodSettings):
-    """For methods with a reward of its own for confidence."""
+    """For methods with a separate reward for confidence."""
 
-    segment_loss: bool = Field(False, description="a mean of its own for answer and for confidence tokens")
+    segment_loss: bool = Field(
+        False, description="average the loss separately over answer and confidence tokens"
+    )
     keep_unanimous: bool = Field(False, description="train confidence on all-right and all-wrong groups too")

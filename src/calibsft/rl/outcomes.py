@@ -1,8 +1,7 @@
-"""Whether a rollout step has anything to learn from: decided from the outcomes of all processes together.
+"""Whether a rollout step has anything to learn from, decided for all processes together.
 
-A process that keeps no group of its share trains on masked rows beside the others. The step is refused only where
-the shares of all of them have nothing, and then by every process with the same sentence, so that none waits for
-another.
+A process that kept no group trains on masked rows while the others train on theirs. The step is refused
+only if no process has anything to learn from. All then raise the same error, so that none waits for another.
 """
 
 from collections import Counter
@@ -15,18 +14,18 @@ from calibsft.rl.scoring import ScoredGroup
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one process made of its share of a step; small, since processes exchange it.
+    """The result of one process's share of a step; small, because processes exchange it.
 
     Attributes
     ----------
     asked
-        Questions that the process has asked since the training began.
+        Questions that the process has asked since training began.
     generated, all_right, kept
-        Groups that were generated for this step, those of them without a wrong response, and those to train on.
+        Groups generated for this step, groups without a wrong response, and groups to train on.
     well_formed
         Whether any response of the step keeps to the format.
     reasons
-        How often the parser gave each reason.
+        The count of each parser reason.
     """
 
     asked: int

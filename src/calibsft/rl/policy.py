@@ -1,7 +1,7 @@
 """The policy as the sampler sees it: visits in, scored groups out.
 
-Samples at temperature 1 from the whole distribution, so that the engine's log-probabilities are those of the
-policy that the ratio of the loss needs. Times its two phases.
+Samples at temperature 1 from the whole distribution, so the engine's log-probabilities are the policy's own, as the ratio
+in the loss needs. Measures the time of its two phases.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ from calibsft.rl.scoring import ScoredGroup, Scorer
 
 
 class Policy:
-    """Asks the model that is being trained.
+    """Samples from the model in training.
 
     Parameters
     ----------
     group_size
         Responses per visit.
     seed
-        Each response's seed comes from it, the question and how often that was asked before.
+        A response's own seed is derived from this, the question and the response's number over all visits.
     """
 
     def __init__(

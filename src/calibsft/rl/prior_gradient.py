@@ -1,9 +1,9 @@
-"""What RL can learn from a confidence prior: the expected gradient of each confidence value, measured in the weights.
+"""What RL can learn from a confidence prior: the expected gradient of each value with respect to the weights.
 
-Proposition 1: with π_i the probability of stating value i and u_i its expected reward, the gradient of the expected
-reward J with respect to the value's logit is π_i(u_i − J), so a value that is hardly ever said hardly learns. Here every
-value of the format is tried after real responses: π_i from the model itself, u_i = −(c_i − z)², and the length of
-Σ π_i(u_i − J)·∇log π_i over those responses is what value i contributes. Samples nothing and trains nothing.
+Proposition 1: let π_i be the probability of stating value i, and u_i its expected reward. The gradient of the expected
+reward J with respect to the value's logit is π_i(u_i − J), so a value that is rarely stated hardly learns. Here every value
+of the format is tried after real responses: π_i comes from the model, and u_i = −(c_i − z)². Value i contributes the norm of
+Σ π_i(u_i − J)·∇log π_i over these responses. Samples nothing and trains nothing.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ ROWS_AT_ONCE = 512
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One response with every confidence it could have stated: `ways[i]` states `values[i]`."""
+    """One response with every confidence that it could state: `ways[i]` states `values[i]`."""
 
     correct: bool
     values: tuple[float, ...]
@@ -45,7 +45,7 @@ class Context:
 def read_contexts(
     evaluation: Path, count: int, tokenizer: PreTrainedTokenizerBase, confidence_format: Format
 ) -> list[Context]:
-    """`count` well-formed responses, evenly from all of an evaluation's."""
+    """`count` well-formed responses, spread evenly over those of an evaluation."""
     rows = pl.read_parquet(evaluation / ROWS).filter("well_formed").drop_nulls("correct").sort(KEYS)
     if rows.is_empty():
         raise InputError(f"{evaluation}: no response is well formed, so no confidence can be measured")
@@ -122,7 +122,7 @@ def _value_logits(model: PreTrainedModel, contexts: Sequence[Context]) -> NDArra
 
 
 def _gradient_norm(model: PreTrainedModel, ways: Sequence[Example], weights: NDArray[np.float64]) -> float:
-    """The length of the weighted sum of ∇log-probability over the ways of stating one value."""
+    """The norm of the weighted sum of ∇log-probability over the ways of stating one value."""
     model.zero_grad(set_to_none=True)
     for i in range(0, len(ways), ROWS_AT_ONCE):
         logprobs = _logprobs(model, ways[i : i + ROWS_AT_ONCE])

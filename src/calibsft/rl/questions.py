@@ -1,7 +1,7 @@
-"""The questions that RL trains on, with their prompts and how often the starting model solves them.
+"""The questions that RL trains on, with their prompts and the starting model's success rates.
 
-Drops what teaches nothing: questions that are always solved (for methods with dynamic sampling) and prompts that
-are too long, and says how many.
+Drops questions that are always solved (for methods with dynamic sampling) and prompts that are too long, and reports how
+many.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ SuccessRates = Mapping[tuple[str, str], float]
 
 @dataclass(frozen=True, slots=True)
 class TrainingQuestion:
-    """One question as RL asks it; `success_rate` is the starting model's, None where unknown. A judge reads `text`."""
+    """One question as RL asks it; `success_rate` is the starting model's, None if unknown. `text` is for a judge."""
 
     dataset: str
     id: str
@@ -44,7 +44,7 @@ class TrainingQuestion:
 def read_questions(data: Path, verdicts: Path | None = None) -> tuple[list[Question], SuccessRates]:
     """Questions and success rates from a file of questions or the folder of a rollout stage.
 
-    Questions with ungraded verdicts are left out: their rewards would mean nothing either.
+    Questions with ungraded verdicts are left out: their responses could not be rewarded either.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def read_questions(data: Path, verdicts: Path | None = None) -> tuple[list[Quest
         A CSV, JSONL or Parquet file with question_id, question, gold, and optionally kind and success_rate; or
         the folder that `calibsft rollout` wrote.
     verdicts
-        The folder that `calibsft verify` wrote for rollouts of the starting model: success rates come from there.
+        The folder that `calibsft verify` wrote for rollouts of the starting model; gives the success rates.
     """
     if data.is_dir():
         questions = _questions_of_rollouts(data)
@@ -99,7 +99,7 @@ def _rates_of_file(path: Path, questions: Sequence[Question]) -> SuccessRates:
 
 
 def _labels_of(verdicts: Path) -> pl.DataFrame:
-    """What success rates are counted from, one row per response."""
+    """Correctness and ending of each response, from which success rates are computed."""
     files = shards(verdicts)
     if not files or "correct" not in pl.read_parquet_schema(files[0]):
         raise InputError(f"{verdicts}: no verdicts there; give the folder that calibsft verify wrote")
@@ -107,7 +107,7 @@ def _labels_of(verdicts: Path) -> pl.DataFrame:
 
 
 def _success_rates(labels: pl.DataFrame, source: str) -> SuccessRates:
-    """How often each question was solved; none for a question with ungraded responses."""
+    """The success rate of each question without ungraded responses."""
     rated = rate_questions(labels, source).unique(QUESTION_KEYS).select(*QUESTION_KEYS, "k", "n")
     return {(dataset, id_): k / n for dataset, id_, k, n in rated.iter_rows()}
 

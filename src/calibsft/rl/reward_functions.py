@@ -1,8 +1,8 @@
-"""Methods with one reward per response as plain reward functions of TRL: GRPOTrainer(reward_funcs=trl_reward("rlcr")).
+"""Methods with one reward per response as reward functions for TRL: GRPOTrainer(reward_funcs=trl_reward("rlcr")).
 
-Completions are read by the parser, graded by the verifier and scored by the rewards that the rest of this package
-uses. Does not leave out groups without a contrast, nor put two rewards on different tokens: a reward function cannot,
-`calibsft rl` does. Needs neither torch nor TRL.
+Uses the parser, the verifier and the rewards of the rest of this package. A reward function cannot drop groups whose
+responses are all right or all wrong, nor reward answer and confidence tokens differently; `calibsft rl` does both. Needs
+neither torch nor TRL.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ from calibsft.verify.verifier import Verifier, grade_item
 
 Completion: TypeAlias = str | list[dict[str, Any]]
 
-# Where chat parsers put reasoning that they cut out of the content.
+# Keys under which chat parsers put the reasoning that they remove from the content.
 REASONING_KEYS = ("reasoning_content", "thinking")
 
 
@@ -39,11 +39,11 @@ def trl_reward(
 ) -> Callable[..., list[float | None]]:
     """A reward function for `GRPOTrainer`, named "rlcr_reward" and the like in TRL's logs.
 
-    It reads these columns of the dataset: `gold`, a text or a list of aliases; optionally `kind`, the grader ("math"
-    where there is none); `question` where a judge is asked; and for c3rl `success_rate`, the question's success rate
-    before RL. A row whose gold answer is missing or unreadable, or on which the judge gives no verdict, gets None, which
-    TRL leaves out; an answer that cannot be graded in time is wrong.
-    TRL drops special tokens from completions, so `<think>`, `<answer>` and `<confidence>` must be ordinary ones.
+    It reads these columns of the dataset: `gold`, a text or a list of aliases; optionally `kind`, the grader (default
+    "math"); `question` if there is a judge; and for c3rl `success_rate`, the question's success rate before RL. The reward
+    is None, which TRL leaves out, if the gold is missing or unreadable or the judge gives no verdict. An answer that cannot
+    be graded in time is wrong.
+    TRL drops special tokens from completions, so `<think>`, `<answer>` and `<confidence>` must be ordinary tokens.
 
     Parameters
     ----------
@@ -53,20 +53,19 @@ def trl_reward(
         The format that the prompts ask for, a name from `calibsft.responses.FORMATS`.
     judge
         The model that judges answers of kind `judge`, as in a recipe; without one they are matched against their aliases.
-
     settings
-        Of the method, as in a recipe.
+        The method's settings, as in a recipe.
 
     Raises
     ------
     InputError
-        At once for a method, setting or format that does not fit; when called, for a missing column or a bad value in one.
+        At once for an unsuitable method, setting or format; later, when called, for a missing column or a bad value.
     """
     chosen, written = _scalar_method(method), get_format(confidence_format)
     chosen.require_format(written)
     given = method_settings(method, settings, "trl_reward")
     asked = load_answer_judge(judge, cache=None) if judge else None
-    verifier = Verifier(asked)  # starts its processes with the first answer that needs one, and keeps them
+    verifier = Verifier(asked)  # starts processes when an answer first needs them, and keeps them
 
     def reward(
         prompts: Sequence[Any], completions: Sequence[Completion], completion_ids: Any = None, **columns: Any
@@ -143,7 +142,7 @@ def _column(name: str, columns: dict[str, Any], size: int, meaning: str) -> Sequ
 def _reward(
     method: Method, settings: MethodSettings, parsed: Parsed, grade: Grade, success_rate: float | None
 ) -> float | None:
-    """The reward of one response, which for these methods does not depend on the others of its group."""
+    """The reward of one response; for these methods it does not depend on the rest of the group."""
     if not grade.scored:
         return None
     confidence = np.nan if parsed.confidence is None else parsed.confidence

@@ -1,9 +1,9 @@
-"""Which groups a rollout step trains on: dynamic sampling on correctness, with surplus carried over.
+"""Which groups a rollout step trains on: dynamic sampling by correctness; surplus groups go to the next step.
 
-A group is kept if some but not all of its responses are right, counted as integers and never judged by its rewards:
-a group without a right answer still has a spread of Brier scores, and training on those costs accuracy.
-More is generated until the step is full; what is left over goes to the next step. Questions are planned by
-position, so a resumed run asks what an uninterrupted one would. Does not generate or score: `produce` does.
+A group is kept if some but not all of its responses are right. Its rewards do not decide: the Brier scores of a group
+without a right answer differ too, and training on those costs accuracy. Batches are generated until the step is full.
+Questions are planned by position, so a resumed run asks the same ones as an uninterrupted run. Does not generate or score:
+`produce` does.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ from calibsft.rl.scoring import ScoredGroup
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One time of asking a question; `number` counts how often it was asked before."""
+    """A question that is asked once; `number` counts how often it was asked before."""
 
     question: TrainingQuestion
     number: int
@@ -27,7 +27,7 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class QuestionPlan:
-    """An endless order of questions: every question once per round, each round shuffled anew.
+    """An endless order of questions: every question once per round, each round in a new random order.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class QuestionPlan:
     shares: int = 1
 
     def visits(self, start: int) -> Iterator[Visit]:
-        """The visits of this process from its `start`-th on."""
+        """The visits of this process, starting with number `start`."""
         size = len(self.questions)
         round_, order = -1, list[int]()
         position = start * self.shares + self.share
@@ -56,7 +56,7 @@ class QuestionPlan:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one rollout step trains on (`kept`) and everything that was generated for it."""
+    """One rollout step: the groups to train on (`kept`) and all groups generated for it."""
 
     kept: tuple[ScoredGroup, ...]
     generated: tuple[ScoredGroup, ...]
@@ -70,13 +70,13 @@ class GroupSampler:
     Parameters
     ----------
     produce
-        Samples and scores one group per visit; may return fewer where a gold answer cannot be read.
+        Samples and scores one group per visit; leaves out groups that cannot be graded.
     size
         Groups per step.
     dynamic
-        Keep mixed groups only; otherwise every group.
+        Keep only mixed groups; otherwise all.
     max_batches
-        Generate at most so many batches for one step, then train on what was kept.
+        The most batches to generate for one step; after that it trains on what was kept.
     exchange
         Takes this process's outcome of a step and returns those of all processes.
     """
@@ -93,7 +93,7 @@ class GroupSampler:
     _warned: bool = False
 
     def next_step(self) -> Step:
-        """Generate until the step is full, or the bound is reached."""
+        """Generate until the step is full or `max_batches` is reached."""
         kept, generated, batches = self.surplus, list[ScoredGroup](), 0
         while len(kept) < self.size and batches < self.max_batches:
             visits = list(islice(self.plan.visits(self.asked), self.size))
@@ -110,7 +110,7 @@ class GroupSampler:
         return Step(tuple(kept[: self.size]), tuple(generated), batches)
 
     def _warn_of_few(self, outcomes: Sequence[Outcome]) -> None:
-        """Say once that a step is not full, counted over all processes."""
+        """Warn once if a step is not full, counted over all processes."""
         kept, size = sum(min(outcome.kept, self.size) for outcome in outcomes), self.size * len(outcomes)
         if kept < size and not self._warned:
             self._warned = True

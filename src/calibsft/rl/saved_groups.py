@@ -1,4 +1,4 @@
-"""Scored groups as plain data, so that a checkpoint keeps the surplus of its step."""
+"""Scored groups as plain data, so that a checkpoint can hold the surplus of its step."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from calibsft.rl.scoring import Response, ScoredGroup
 
 
 def groups_to_json(groups: Sequence[ScoredGroup]) -> list[dict[str, Any]]:
-    """Everything of `groups` in lists, numbers and texts; a float32 is exact as a Python float."""
+    """`groups` as lists, numbers and texts, without loss: a float32 is exact as a Python float."""
     return [
         {
             "question_id": scored.question_id,
@@ -26,7 +26,7 @@ def groups_to_json(groups: Sequence[ScoredGroup]) -> list[dict[str, Any]]:
 
 
 def groups_from_json(rows: Sequence[dict[str, Any]]) -> list[ScoredGroup]:
-    """What `groups_to_json` was given."""
+    """The inverse of `groups_to_json`."""
     return [
         ScoredGroup(
             row["question_id"],

@@ -1,7 +1,7 @@
 """From sampled responses to a scored group: parsed, graded, cut into segments.
 
-Uses the parser and the verifier of the training data and of the evaluation. A hanging answer costs its own
-verdict: grading happens in the killable pool. Does not compute rewards.
+Uses the same parser and verifier as training data and evaluations. Answers are graded in worker processes, so one that
+hangs can spoil only its own verdict. Does not compute rewards.
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ from calibsft.verify.verifier import Verifier, grade_item
 class Response:
     """One sampled response as training needs it.
 
-    `token_ids` include the end-of-sequence token when there is one, and `logprobs_T` are those of the policy that
-    sampled it. `confidence_T` marks the tokens of the confidence segment. `reason` is the parser's code;
-    `entropy` the mean next-token entropy in nats over the confidence value, None without one.
+    `token_ids` include the end-of-sequence token if there is one, and `logprobs_T` come from the policy that
+    sampled them. `confidence_T` marks the tokens of the confidence segment. `reason` is the parser's code;
+    `entropy` is the mean next-token entropy in nats over the confidence value, None without one.
     """
 
     token_ids: tuple[int, ...]
@@ -49,14 +49,14 @@ class ScoredGroup:
 
 
 class Scorer:
-    """Scores the completions of one training.
+    """Scores the completions of one training run.
 
     Parameters
     ----------
     end_ids
         Every id that ends a response.
     verifier
-        Grades the answers, as it does those of training data and evaluations.
+        Grades the answers.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Scorer:
     def score(
         self, questions: Sequence[TrainingQuestion], completions: Sequence[Sequence[Completion]]
     ) -> list[ScoredGroup]:
-        """One group per question; one with a response that nothing can be said of gives none."""
+        """One group per question, without questions of which a response cannot be graded."""
         read = [[self._read(completion) for completion in row] for row in completions]
         items = [
             grade_item(question.kind, question.golds, parsed.answer, question.tolerance, question.text)
@@ -114,7 +114,7 @@ class Scorer:
 
 
 def _unscored(question: TrainingQuestion, grades: Sequence[Grade]) -> str:
-    """Why nothing can be said of some of the responses to `question`."""
+    """Why some responses to `question` cannot be graded."""
     if Grade.UNJUDGED in grades:
         return f"the judge gave no verdict on a response to question '{question.id}'"
     return f"the gold answer of question '{question.id}' cannot be read"

@@ -1,4 +1,4 @@
-"""How RL samples and learns: what all methods have in common, and what a method's own settings begin with."""
+"""How RL samples and learns: the settings of all methods, and the base class of each method's own settings."""
 
 from typing import Annotated, Any, Self
 
@@ -10,11 +10,11 @@ from calibsft.training.settings import LoraSettings, Watchers
 
 EVAL_QUESTIONS = 100
 Steps = Annotated[int, Field(ge=1, description="rollout steps")]
-Kl = Annotated[float, Field(ge=0, description="weight of the divergence from the start")]
+Kl = Annotated[float, Field(ge=0, description="weight of the KL divergence from the starting model")]
 
 
 class RlSettings(Settings):
-    """What all methods have; the defaults are the paper's. A step is a rollout step, of several updates."""
+    """The settings of all methods, with the paper's defaults. A step is a rollout step, which has several updates."""
 
     steps: Steps | None = None
     questions: int = Field(64, ge=1, description="questions per rollout step")
@@ -71,12 +71,12 @@ class RlSettings(Settings):
 
 
 class MethodSettings(RlSettings):
-    """What a method's own settings begin with; its defaults are the values that the method was tried with."""
+    """The base class of each method's own settings; the defaults are the values that the method was tried with."""
 
     name: str
     steps: Steps = 160
     kl: Kl = 0.0
 
     def option(self, name: str) -> Any:
-        """The value of a setting that only some methods have; None where this one has no such setting."""
+        """The value of a setting that only some methods have; None if this one does not."""
         return getattr(self, name, None)

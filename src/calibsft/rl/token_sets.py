@@ -1,6 +1,6 @@
 """Which tokens of a sampled response receive the confidence advantage.
 
-Found in the exact text of the sampled ids, so they hold for malformed responses too. A token across a border
+They are found in the exact text of the sampled ids, so this works for malformed responses too. A token across a border
 belongs to the later part, as everywhere (`responses.spans`).
 """
 
@@ -13,7 +13,7 @@ OPENING, CLOSING, ANSWER_END = "<confidence>", "</confidence>", "</answer>"
 
 
 def confidence_tokens(offsets: TokenOffsets, tokens: int, token_set: TokenSet) -> BoolArray:
-    """A mark per token; `tokens` counts an end-of-sequence token too, which `offsets` does not hold."""
+    """One mark per token; `tokens` includes an end-of-sequence token, which `offsets` does not hold."""
     marks_T = np.zeros(tokens, dtype=bool)
     if token_set is TokenSet.POST_ANSWER and (end := offsets.text.rfind(ANSWER_END)) >= 0:
         marks_T[_first_token_after(offsets, end + len(ANSWER_END)) :] = True

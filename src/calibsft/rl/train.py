@@ -1,7 +1,7 @@
-"""The RL stage: a model, a method and questions in; a checkpoint with model card and the dynamics of training out.
+"""Train a model by RL: from a model, a method and questions to a checkpoint with a model card and training metrics.
 
-Resumable: checkpoints hold optimiser, scheduler, random states and the surplus of dynamic sampling. Leaves
-`metrics.jsonl` with one line per rollout step, and `evals.jsonl` when the recipe asks for evaluations on the way.
+Resumable: checkpoints hold optimiser, scheduler, random states and the surplus of dynamic sampling. Writes `metrics.jsonl`
+with one line per rollout step, and `evals.jsonl` if the recipe asks for evaluations during training.
 """
 
 import math
@@ -64,26 +64,26 @@ def train_policy(
     judge: AnswerJudge | None = None,
     engine: EngineSettings | None = None,
 ) -> dict[str, Any]:
-    """Train `model_name` with the method that `settings` name and leave the checkpoint in `folder/model`.
+    """Train `model_name` with the method that `settings` name, and write the checkpoint to `folder/model`.
 
     Parameters
     ----------
     rates
-        The starting model's success rate by (dataset, question id), as far as known.
+        The starting model's success rate by (dataset, question id), if known.
     evaluation
-        How to evaluate on the way, if `settings.eval_every` asks for it.
+        How to evaluate during training, if `settings.eval_every` is set.
     label
-        What progress lines call this training.
+        The name of this training in progress lines.
     judge
-        Grades the answers of kind `judge`, those that are rewarded and those of evaluations; without one they are matched
-        against their aliases.
+        Grades the answers of kind `judge`, in training and in evaluations; without one they are matched against their
+        aliases.
     engine
-        What samples the responses; without one the default.
+        The engine that samples the responses; None for the default.
 
     Returns
     -------
     dict
-        Facts for the manifest: steps, updates and generated batches, counted apart; sampled tokens; graders; device.
+        Facts for the manifest: steps, updates, generated batches, questions, sampled tokens, graders and device.
     """
     method = get_method(settings.name)
     method.require_format(confidence_format)
@@ -134,7 +134,7 @@ def make_policy(
     seed: int,
     verifier: Verifier,
 ) -> Policy:
-    """The model with what asking it and scoring its answers needs."""
+    """The policy: the model with its engine and scorer."""
     sampler = engine_for_training(engine, model, tokenizer)
     scorer = Scorer(
         tokenizer,
@@ -176,7 +176,7 @@ def make_trainer(
         policy=policy,
         sampler=sampler,
     )
-    # It prints every step to standard output, which belongs to results.
+    # It prints every step to standard output, which is for results only.
     trainer.remove_callback(PrinterCallback)
     return trainer
 
@@ -212,7 +212,7 @@ def training_arguments(
         delta=settings.dual_clip,
         beta=settings.kl,
         use_bias_correction_kl=False,
-        # The policy samples without dropout, and the ratio compares with that.
+        # The policy samples without dropout, so the ratio needs log-probabilities without dropout.
         disable_dropout=True,
         temperature=1.0,
         logging_steps=settings.updates,
@@ -231,7 +231,7 @@ def training_arguments(
         gradient_checkpointing=settings.gradient_checkpointing,
         dataloader_pin_memory=False,
         ignore_data_skip=True,
-        # One process may sample for long, or evaluate alone, while the others wait.
+        # One process may sample for a long time, or evaluate alone, while the others wait.
         ddp_timeout=WAIT_SECONDS,
     )
     require_one_gpu(arguments.n_gpu, "rl")
@@ -240,7 +240,7 @@ def training_arguments(
 
 
 def micro_batches(rows: int, settings: MethodSettings, processes: int) -> tuple[int, int]:
-    """Size and number of the micro-batches of one update on one process, or an error when they come out uneven."""
+    """Size and number of the micro-batches of one update on one process; refuses uneven ones."""
     micro = min(settings.micro_batch_size, max(rows // processes, 1))
     if settings.questions % (settings.updates * processes) or rows % (micro * processes):
         raise InputError(
@@ -251,7 +251,7 @@ def micro_batches(rows: int, settings: MethodSettings, processes: int) -> tuple[
 
 
 def run(trainer: RlTrainer, settings: MethodSettings, folder: Path, label: str) -> None:
-    """Train to the end, from the newest whole checkpoint if there is one."""
+    """Train to the end, from the newest complete checkpoint if there is one."""
     checkpoint = latest_checkpoint(folder / CHECKPOINTS)
     done = checkpoint_step(checkpoint) // settings.updates
     if checkpoint is not None:
@@ -263,7 +263,7 @@ def run(trainer: RlTrainer, settings: MethodSettings, folder: Path, label: str) 
 
 
 class _Note:
-    """The live line of a step; also says once when confidence collapses, and stops what has diverged."""
+    """The live line of a step; also warns once if confidence collapses, and stops a training that has diverged."""
 
     def __init__(self) -> None:
         self._warned = False
@@ -273,7 +273,7 @@ class _Note:
             raise InputError(
                 "loss or gradient are no longer finite numbers; lower rl.learning_rate and start again with --fresh"
             )
-        # Unreadable confidences count as 0 in Top-1, and are another matter.
+        # Unreadable confidences count as 0 in Top-1; many of them are not a collapse.
         if (
             logs["top1"] > COLLAPSED_ABOVE
             and logs["malformed"] < MOSTLY_MALFORMED

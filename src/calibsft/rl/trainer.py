@@ -1,9 +1,8 @@
-"""The trainer: TRL's GRPOTrainer, fed with groups that we sample, score and place ourselves.
+"""The trainer: TRL's GRPOTrainer on groups that this package samples and scores.
 
-TRL does what it does well: the clipped loss, the reference model, optimiser, devices, logging. Two extension
-points are taken over: `get_train_dataloader` hands out nothing but turns, and `_prepare_inputs` fills them with
-micro-batches of (B, T) advantages. The token count that the loss divides by is the minibatch's own. Does not know
-a method's name, a file or a recipe.
+TRL does the clipped loss, the reference model, optimiser, devices and logging. Two of its methods are replaced:
+`get_train_dataloader` yields empty turns, and `_prepare_inputs` fills each with a micro-batch of (B, T) advantages. The loss
+divides by the token count of the minibatch. Does not know a method's name or a recipe.
 """
 
 import json
@@ -23,7 +22,7 @@ from trl.models.utils import unwrap_model_for_generation
 
 from calibsft.errors import InputError
 from calibsft.rl.batches import Row, TokenCounts, cut, rows_of, tensors
-from calibsft.rl.dynamics import seen, step_metrics
+from calibsft.rl.dynamics import step_metrics, step_record
 from calibsft.rl.method import Method
 from calibsft.rl.policy import Policy
 from calibsft.rl.sampling import GroupSampler, Step
@@ -52,14 +51,14 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
                 "rl cannot sample from a model that FSDP has cut; use DDP or DeepSpeed in accelerate's config"
             )
         if "ref" in getattr(self.model, "peft_config", {}):
-            # TRL's copy of a fresh adapter, which does nothing; without any adapter the model is its start.
+            # TRL's copy of the new adapter is not needed: the model without adapters is the starting model.
             self.model.delete_adapter("ref")
         self.method, self.settings, self.policy, self.sampler = method, settings, policy, sampler
         self._micro_batches: deque[dict[str, Tensor]] = deque()
         self.training_since = monotonic()
 
     def get_train_dataloader(self) -> DataLoader[Any]:
-        """One empty turn per micro-batch, for every process the same: what it trains on is decided when it comes."""
+        """One empty turn per micro-batch, the same for every process; `_prepare_inputs` fills it."""
         turns = self.args.max_steps * self.args.gradient_accumulation_steps
         return DataLoader(range(turns), batch_size=1, collate_fn=lambda _: {})  # type: ignore[arg-type]
 
@@ -69,7 +68,7 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
         return self._micro_batches.popleft()
 
     def _rollout_step(self) -> list[dict[str, Tensor]]:
-        """Sample and score what the next updates learn from; one micro-batch per turn."""
+        """Sample and score the groups of the next updates; returns one micro-batch per turn."""
         with self.generating():
             step = self.sampler.next_step()
         self._report(step)
@@ -79,7 +78,7 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
 
     @contextmanager
     def generating(self) -> Iterator[None]:
-        """Inside, the policy samples from the current weights."""
+        """Inside this context, the policy samples from the current weights."""
         again = self.args.gradient_checkpointing_kwargs
         with unwrap_model_for_generation(
             self.model_wrapped, self.accelerator, gradient_checkpointing_kwargs=again
@@ -91,7 +90,7 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
                 model.train()
 
     def _update(self, rows: Sequence[Row]) -> list[dict[str, Tensor]]:
-        """The micro-batches of one update; their loss is a mean over the tokens of all of them on all processes."""
+        """The micro-batches of one update; the loss is a mean over all their tokens on all processes."""
         local = [
             sum(len(row.response.token_ids) for row in rows),
             sum(int(row.response.confidence_T.sum()) for row in rows),
@@ -114,14 +113,14 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
         batch = {name: tensor.to(self.accelerator.device) for name, tensor in batch.items()}
         if self.beta:
             batch["ref_per_token_logps"] = self._reference_logprobs(batch)
-        # TRL divides by the count of a whole rollout step times the share that one update has of it.
+        # TRL divides by the token count of a whole rollout step times the share of one update.
         share = self.args.gradient_accumulation_steps / self.args.steps_per_generation
         batch["num_items_in_batch"] = torch.tensor(counts.all / share, device=self.accelerator.device)
         return batch
 
     @torch.no_grad()
     def _reference_logprobs(self, batch: dict[str, Tensor]) -> Tensor:
-        """Log-probabilities under the starting model: a copy, or this one without its adapters."""
+        """Log-probabilities under the starting model: a copy, or this model without its adapters."""
         model = self.ref_model or self.accelerator.unwrap_model(self.model)
         with nullcontext() if self.ref_model else model.disable_adapter():
             logprobs_B_T, _, _ = self._get_per_token_logps_and_entropies(
@@ -134,17 +133,17 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
         return reference
 
     def _report(self, step: Step) -> None:
-        groups = gather_object([seen(group, self.method, self.settings) for group in step.generated])
+        groups = gather_object([step_record(group, self.method, self.settings) for group in step.generated])
         counted = gather_object([(step.batches, len(step.generated), len(step.kept), self.sampler.batches)])
         batches, generated, kept, total = zip(*counted, strict=True)
         self._note(step_metrics(groups) | self.policy.take_times())
         self._note({"generated_groups": sum(generated), "kept_groups": sum(kept)})
-        # Processes generate side by side, so that a batch is one round of all of them.
+        # Processes generate at the same time, so a batch of all of them counts once.
         self._note({"batches": max(batches), "generated_batches": max(total)})
         self._note({"updates": self.state.global_step + self.settings.updates})
 
     def _note(self, figures: dict[str, float]) -> None:
-        """Hand figures to TRL's own log of this step."""
+        """Add figures to TRL's log of this step."""
         for name, value in figures.items():
             self._metrics["train"][name].append(value)
 
@@ -154,7 +153,7 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
         super().log(logs, start_time)
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
-        """None for running checkpoints: the stage writes its own beside the final one."""
+        """Write none for checkpoints during training: the stage writes its own for the final one."""
 
     def _save_checkpoint(self, model: Any, trial: Any) -> None:
         super()._save_checkpoint(model, trial)
@@ -167,10 +166,10 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
             "surplus": groups_to_json(self.sampler.surplus),
         }
         self._sampling_file(folder).write_text(json.dumps(state), encoding="utf-8")
-        self.accelerator.wait_for_everyone()  # the first process marks the checkpoint as whole next
+        self.accelerator.wait_for_everyone()  # next, the first process marks the checkpoint as complete
 
     def load_sampling(self, checkpoint: Path) -> None:
-        """Go on asking where the checkpoint stopped, with the surplus that it had."""
+        """Continue with the checkpoint's next question and its surplus."""
         first = json.loads((checkpoint / f"0-{SAMPLING_FILE}").read_text(encoding="utf-8"))
         if first["processes"] != self.args.world_size:
             raise InputError(

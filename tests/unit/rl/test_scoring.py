@@ -17,7 +17,7 @@ from calibsft.responses.formats import FORMATS
 from calibsft.responses.spans import TokenOffsets, decode
 from calibsft.rl.advantages import advantages_of
 from calibsft.rl.batches import overlong_penalty, rewards_of, rows_of
-from calibsft.rl.dynamics import seen, step_metrics
+from calibsft.rl.dynamics import step_metrics, step_record
 from calibsft.rl.method import Group, TokenSet
 from calibsft.rl.methods import METHODS
 from calibsft.rl.questions import TrainingQuestion
@@ -328,7 +328,7 @@ def test_the_figures_of_a_step_are_those_worked_by_hand() -> None:
         Group(np.array([False, False, False]), np.array([0.1, 0.9, np.nan]), np.array([True, False, False])),
     )  # fmt: skip
     method, settings = METHODS["coca"], METHODS["coca"].settings()
-    found = step_metrics([seen(group, method, settings) for group in (first, second)])
+    found = step_metrics([step_record(group, method, settings) for group in (first, second)])
     # correct 1 0 1 | 0 0 0, stated .9 .9 - | .1 .9 -, where - counts as 0
     assert found == pytest.approx(
         {
@@ -361,7 +361,7 @@ def test_the_figures_of_a_step_are_those_worked_by_hand() -> None:
 
 def test_figures_that_mean_nothing_are_left_out() -> None:
     group = by_hand([True, True], [0.9, 0.5], [3, 3])
-    found = step_metrics([seen(group, METHODS["redoubt"], METHODS["redoubt"].settings())])
+    found = step_metrics([step_record(group, METHODS["redoubt"], METHODS["redoubt"].settings())])
     assert "auroc" not in found and "reward_answer" not in found and "confidence_entropy" not in found
     assert found["reward_confidence"] == pytest.approx((log(0.9) + log(0.5)) / 2)
     assert found["malformed"] == 0

@@ -1,4 +1,4 @@
-"""The RL methods, one file each, and the section of settings that each brings."""
+"""The RL methods, one file each, and their settings."""
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -34,5 +34,5 @@ def get_method(name: str) -> Method:
 
 
 def method_settings(name: str, given: dict[str, Any], source: str) -> MethodSettings:
-    """The settings of the method called `name`; what means nothing for it is refused by name."""
+    """The settings of the method called `name`; refuses those that it does not have, by name."""
     return validated(get_method(name).settings, {**given, "name": name}, source, CHOICE)

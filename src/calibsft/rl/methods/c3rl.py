@@ -1,8 +1,8 @@
-"""C3RL: a digit of at least 5 says "I know"; saying so rightly is rewarded, and so is a change of what was known.
+"""C3RL: a digit of at least 5 says "I know"; saying so rightly is rewarded, and so is progress over the starting model.
 
-The bonus and the penalty compare with the starting model: solving what it never solved, failing what it always
-solved. Sees only which half of the scale a digit lies in, so it teaches no finer confidence than that. Trains on all
-questions, without dynamic sampling.
+There is a bonus for solving what the starting model never solved, and a penalty for failing what it always solved. The
+reward sees only in which half of the scale a digit lies, so it teaches no finer confidence. Trains on all questions,
+without dynamic sampling.
 """
 
 from typing import Literal

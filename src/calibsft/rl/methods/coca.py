@@ -1,7 +1,7 @@
 """CoCA: reasoning learns from correctness, confidence from the group's success rate.
 
-The confidence target is the same for all responses of a group, so this method cannot teach a model to tell
-its right answers from its wrong ones on one question.
+The confidence target is the same for all responses of a group, so this method cannot teach a model to tell its right from
+its wrong answers to one question.
 """
 
 from typing import Literal

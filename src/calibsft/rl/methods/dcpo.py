@@ -1,7 +1,7 @@
-"""DCPO: reasoning learns from correctness, confidence from half the group's success rate and half its own.
+"""DCPO: reasoning learns from correctness, confidence from the mean of correctness and the group's success rate.
 
 The confidence target ½p̂ + ½z differs between right and wrong responses of one group. Everything after the
-answer learns from the confidence reward alone.
+answer learns only from the confidence reward.
 """
 
 from typing import Literal

@@ -1,7 +1,7 @@
 """ReDoubt: the log score of the stated confidence, for the tokens after the answer alone.
 
-Reasoning and answer receive no advantage, so what the model answers is left as it was: it starts from a model that
-RLVR has trained. Advantages are centred, not divided by the standard deviation.
+Reasoning and answer receive no advantage, so the answers are not trained. It starts from a model that RLVR has
+trained. Advantages are centred, not divided by the standard deviation.
 """
 
 from typing import Literal
@@ -22,7 +22,7 @@ class RedoubtSettings(RewardsConfidence):
 
 def rewards(group: Group, settings: RedoubtSettings) -> SegmentRewards:
     probability_G = np.where(group.correct_G, group.confidence_G, 1 - group.confidence_G)
-    # A malformed response may have no confidence at all; it is scored as the worst one.
+    # A malformed response may have no confidence; it gets the worst score.
     probability_G = np.where(group.well_formed_G, probability_G, FLOOR)
     return SegmentRewards(answer_G=None, confidence_G=np.log(np.maximum(probability_G, FLOOR)))
 

@@ -1,7 +1,7 @@
 """RLCR: correctness and the Brier score of the stated confidence, as one reward for the whole response.
 
-r = 1 + z + 1 − (c − z)². Proper: stating the true probability of being right is optimal. The same number reaches
-reasoning and confidence tokens, so a lucky guess with a fitting confidence reinforces the guess as well.
+r = 1 + z + 1 − (c − z)². Proper: stating the true probability of being right is optimal. Reasoning and
+confidence tokens get the same reward, so a lucky guess with a fitting confidence reinforces the guess too.
 """
 
 from typing import Literal

@@ -1,6 +1,6 @@
 """RLVR: the reward is correctness, and a point for the format. Confidence is not rewarded at all.
 
-The baseline of the paper, and the start of ReDoubt. The only method with a penalty for leaving its start.
+The baseline of the paper, and the start of ReDoubt. The only method with a KL penalty by default.
 """
 
 from typing import Literal
