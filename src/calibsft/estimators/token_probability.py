@@ -2,8 +2,8 @@
 
 The probabilities of the ten digits are normalised to sum to 1, and each digit stands for the middle of its tenth:
 c = Σ P(d)(d/10 + 0.05), which lies between 0.05 and 0.95. The tokens before the digit are the sampled ones; if the
-response states 1.00, `0.` replaces its `1.`. A response that is never confident (`responses.actionable`) gets no confidence here. Does
-not sample.
+response states 1.00, `0.` replaces its `1.`. A response that is never confident (`responses.actionable`)
+gets no confidence here. Does not sample.
 """
 
 from collections.abc import Callable, Sequence
