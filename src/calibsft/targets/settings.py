@@ -1,6 +1,6 @@
-"""What is set for every target: which one it is, and how its training set is balanced.
+"""Settings that every target has: its name, and how its training set is balanced.
 
-What a single target is set with stands in a class of its own, beside the target.
+A target with more settings has its own class, in the target's file.
 """
 
 from typing import Annotated, Self
