@@ -1,7 +1,7 @@
 """Typed recipes: everything a run does, in one YAML file.
 
-A recipe composes the sections of settings that rooms own. It is complete - every default is visible in `--dry-run` - and
-strict. Overrides come as dotted keys, `rollout.samples=8`. Holds settings only; which stages they need is `pipeline`.
+A recipe composes the sections of settings that rooms own. It is complete (`--dry-run` shows every default) and strict.
+Overrides are dotted keys, `rollout.samples=8`. Holds settings only; `pipeline` turns them into stages.
 """
 
 from difflib import get_close_matches
@@ -31,12 +31,12 @@ from calibsft.targets import TargetSection
 from calibsft.targets.calibsft import CalibSftSettings
 from calibsft.yaml_text import YamlProblem, parse_yaml
 
-# Bytes; with the seed's digits it stays below what a file system takes.
+# In bytes. With the seed's digits, the folder's name stays below the limit of file systems.
 LONGEST_NAME = 200
 
 
 def _folder_name(name: str) -> str:
-    # The run's folder is runs/NAME-seed0: a name with a way in it would lead out of runs/.
+    # The run's folder is runs/NAME-seed0: a name with slashes could lead out of runs/.
     if not name.isprintable() or set(name) & {"/", "\\"} or not 1 <= len(name.encode()) <= LONGEST_NAME:
         raise PydanticCustomError(
             "folder_name", "it names a folder in runs/, so it is one short word without slashes"
@@ -72,9 +72,9 @@ class Recipe(Settings):
     rl: Annotated[RlSettings, CommonTo(CHOICE, "rl_methods")] = RlSettings()
     eval: EvalSettings = EvalSettings()
     judge: JudgeSettings = JudgeSettings()
-    # By a method's name: settings of `rl` that differ for it, and those that are its own.
+    # By the name of a method: its own settings, and settings of `rl` that differ for it.
     rl_methods: dict[str, dict[str, Any]] = Field({})
-    # What is done to the base model, in order; models that share a beginning share its stages.
+    # What is done to the base model, in order; models with the same first steps share the stages of these steps.
     pipelines: tuple[tuple[str, ...], ...] = Field(((CALIBSFT,),), min_length=1)
     jobs: int = Field(1, ge=1, description="stages that run side by side where none waits for the other")
 
@@ -122,7 +122,7 @@ class Recipe(Settings):
         return (*self.training_seeds, self.seed)[0] if chosen is None else chosen
 
     def rl_of(self, method: str) -> MethodSettings:
-        """The settings of one method; what the recipe leaves open is the method's own default."""
+        """The settings of one method; a value that the recipe leaves open is the method's default."""
         common = {key: value for key, value in self.rl.model_dump().items() if value is not None}
         return method_settings(
             method, merged(common, self.rl_methods.get(method, {})), f"rl_methods.{method}"
@@ -133,7 +133,7 @@ class Recipe(Settings):
 
 
 def recipe_folders() -> list[Path]:
-    """Where named recipes live: inside an installed package, or beside `src` in a checkout."""
+    """The folders of named recipes: inside an installed package, or beside `src` in a checkout."""
     here = Path(__file__).resolve().parent
     return [folder for folder in (here / "recipes", here.parents[1] / "recipes") if folder.is_dir()]
 

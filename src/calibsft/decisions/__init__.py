@@ -1,6 +1,6 @@
-"""Decisions with guarantees: when to answer so that the error rate is certified, when to defer so that little is lost.
+"""Decisions with guarantees: when to answer with a certified error rate, when to defer at little loss.
 
-Works on (confidence, correct, question id) of any model. Does not ask models, grade answers or draw anything.
+Works on (confidence, correct, question id) of any model. Does not ask models, grade answers or plot.
 """
 
 from calibsft.decisions.bounds import error_rate_upper_bound

@@ -1,6 +1,6 @@
 """Upper confidence bounds on an error rate from counts: exact, for every number of responses.
 
-Does not know thresholds or corrections for testing many of them: that is `selective`.
+Does not know thresholds or corrections for testing many of them: that is `procedures`.
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ def error_rate_upper_bound(errors: ArrayLike, n: ArrayLike, delta: float) -> NDA
 
     Returns
     -------
-    Beta⁻¹(1 − delta; errors + 1, n − errors), in (0, 1], for each pair of counts; 1 where nothing was counted or all
-    was wrong. It is the rate at which so few errors have the probability `delta`.
+    Beta⁻¹(1 − delta; errors + 1, n − errors), in (0, 1], for each pair of counts; 1 if nothing was counted or
+    everything was wrong. At this error rate, at most `errors` errors have the probability `delta`.
     """
     wrong, counted = np.asarray(errors), np.asarray(n)
     vacuous = wrong >= counted

@@ -1,7 +1,7 @@
-"""Responses question by question: one of each, and random halves of the questions.
+"""Responses grouped by question: one response each, and random halves of the questions.
 
-A guarantee counts questions, so it is calibrated on one response to each. Which one may not depend on what it says: the
-first, or a random one. Does not know what is decided.
+A guarantee counts questions, so it is calibrated on one response to each. The choice must not depend on what a response
+says: the first, or a random one. Does not know what is decided.
 """
 
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ CHOICES = (FIRST, RANDOM)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ByQuestion:
-    """Rows in an order of their own, question after question.
+    """Rows sorted by question.
 
     Attributes
     ----------
     rows : with a column `question`.
     sizes : how many responses each question has.
-    choice : which response stands for its question.
+    choice : which response to a question is taken.
     """
 
     rows: pl.DataFrame
@@ -36,22 +36,22 @@ class ByQuestion:
 
     @classmethod
     def of(cls, rows: pl.DataFrame, choice: str | None, names: Column) -> "ByQuestion":
-        """Group `rows`; without a `choice` repeated questions are refused, by their `names`."""
+        """Group `rows`; without a `choice`, repeated questions are refused by name, from `names`."""
         if choice is None:
             _refuse_repeated(rows["question"], names)
         elif choice not in CHOICES:
             unknown_name("choice of one response per question", choice, list(CHOICES))
-        # What is drawn at random must not depend on the order of the rows; what comes first does.
+        # A random choice must not depend on the order of the rows, so they are sorted by all columns.
         keys = ["question"] if choice == FIRST else rows.columns
         grouped = rows.sort(keys, maintain_order=True)
         return cls(grouped, np.bincount(grouped["question"].rle_id().to_numpy()), choice or FIRST)
 
     def one_each(self, seed: int, *stream: int) -> pl.DataFrame:
-        """One response to every question; draws of different streams have nothing to do with each other."""
+        """One response to every question; draws of different streams are independent."""
         return self._drawn(np.arange(len(self.sizes)), _generator(seed, *stream))
 
     def halves(self, count: int, seed: int) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-        """Random halves: one response to each question of the first, and all responses to the others."""
+        """Random halves of the questions: one response to each question of the first, all responses to the others."""
         for half in range(count):
             generator = _generator(seed, half)
             chosen = generator.permutation(len(self.sizes))[: len(self.sizes) // 2]
@@ -65,12 +65,12 @@ class ByQuestion:
 
 
 def question_series(ids: Column) -> pl.Series:
-    """The ids as a series that can be sorted: in an order of their own if they have one, whatever that of the rows."""
+    """The ids as a series that can be sorted; if the ids have an order, the order of the rows does not matter."""
     if isinstance(ids, pl.Series) or (isinstance(ids, np.ndarray) and ids.dtype.kind in "biuU"):
         return id_series(ids)
     try:
         numbers = {id_: number for number, id_ in enumerate(sorted(set(ids)))}
-    except TypeError:  # ids of several kinds
+    except TypeError:  # ids of several types
         return id_series(ids)
     return pl.Series([numbers[id_] for id_ in ids])
 
@@ -82,7 +82,7 @@ def _generator(seed: int, *stream: int) -> np.random.Generator:
 
 
 def _refuse_repeated(question: pl.Series, names: Column) -> None:
-    """Responses to one question err together, so counting them as independent breaks the guarantee."""
+    """Refuse several responses to one question: they err together, so the guarantee would not hold."""
     repeated = question.is_duplicated()
     if repeated.any():
         count = question.filter(repeated).n_unique()
@@ -94,5 +94,5 @@ def _refuse_repeated(question: pl.Series, names: Column) -> None:
 
 
 def _name(question: object) -> str:
-    """A question for a message; one that is a record of dataset and id by both."""
+    """A question for a message; a record by all its fields, dataset and id."""
     return shown(", ".join(map(str, question.values())) if isinstance(question, dict) else question)

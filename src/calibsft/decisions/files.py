@@ -1,8 +1,7 @@
-"""Reads what decisions are calibrated on: users' files, folders of verdicts and evaluations, of one model or of two.
+"""Reads the responses to calibrate on: users' files, folders of verdicts and evaluations, of one model or of two.
 
 A file is read as `calibsft score` reads it. A confidence that no decision may act on counts as missing
-(`responses.actionable`), because a gateway treats it so. Does not choose among several responses to a question, and does not
-decide anything.
+(`responses.actionable`), as in a gateway. Does not decide anything.
 """
 
 import hashlib
@@ -36,14 +35,14 @@ STRONG_STREAM = (0, 1)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calibration:
-    """Responses to calibrate on, and what is known of where they come from.
+    """Responses to calibrate on, and what is known of their origin.
 
     Attributes
     ----------
-    rows : confidence (null where there is none) and correctness, of both models for routing.
-    questions : which question each answers; the same id in two datasets is two questions.
-    left_out : how many rows do not count: without a readable gold, or without a confidence where those are dropped.
-    known : `data_hash`, and model, format and sampling of an evaluation.
+    rows : confidence (null if there is none) and correctness; for routing, of both models.
+    questions : which question each row answers; the same id in two datasets is two questions.
+    left_out : how many rows do not count: those without a readable gold, and dropped ones without a confidence.
+    known : `data_hash`; for an evaluation also its model, format and sampling.
     """
 
     rows: pl.DataFrame
@@ -58,8 +57,8 @@ def read_calibration(path: Path, malformed: str | None = None, where: Where = EV
     Parameters
     ----------
     path : CSV, JSONL or Parquet with confidence, correct, question_id; a folder of verdicts or of an evaluation.
-    malformed : rows without a readable confidence: "error", "drop", or "counted", as never answered. None: "counted",
-        with a warning.
+    malformed : what happens to rows without a readable confidence: "error", "drop", or "counted", as never answered.
+        None: "counted", with a warning.
     where : which rows to take.
     """
     rows, left_out = read_scored(
@@ -81,7 +80,7 @@ def read_routing(
     seed: int = 0,
     where: Where = EVERYTHING,
 ) -> Calibration:
-    """Two models' responses: one file with both, or the strong model's in a file or folder of their own.
+    """Two models' responses: one file with both, or the strong model's in another file or folder, `strong`.
 
     Parameters
     ----------
@@ -113,7 +112,7 @@ def question_column(rows: pl.DataFrame) -> pl.Series:
 
 
 def _routing_table(path: Path) -> pl.DataFrame:
-    """A file that must have both models' correctness."""
+    """The table in a file with both models' correctness; any other is refused."""
     frame = None if path.is_dir() else read_table(path)
     if frame is None or ("correct" in frame.columns and "local_correct" not in frame.columns):
         raise InputError(
@@ -127,7 +126,7 @@ def _routing_rows(path: Path, malformed: str | None, where: Where) -> tuple[pl.D
     """The rows of a file with both models' correctness, and how many are left out."""
     cells.require_policy(malformed)
     frame = where.of_file(path, _routing_table(path))
-    # Complaints below number only the rows that are taken.
+    # Errors below count only the rows that are taken.
     path = Path(f"{path} where {where}") if where else path
     for name in ROUTING_COLUMNS:
         if name != "confidence":
@@ -148,7 +147,7 @@ def _routing_rows(path: Path, malformed: str | None, where: Where) -> tuple[pl.D
 
 
 def _form(path: Path, frame: pl.DataFrame) -> list[pl.Series]:
-    """The columns about the layout of responses; a cell that is neither empty nor a boolean is refused."""
+    """The columns that say whether responses are well formed; a cell that is neither empty nor a boolean is refused."""
     if "well_formed" not in frame.columns:
         return []
     given, well_formed = frame["well_formed"], cells.truth_column(path, frame, "well_formed")
@@ -163,10 +162,10 @@ def _token_column(path: Path, frame: pl.DataFrame) -> pl.Series:
 
 
 def _strong_rows(path: Path, keys: list[str], choice: str | None, seed: int) -> pl.DataFrame:
-    """One verdict of the strong model per question, with its tokens where they are known; no confidence is needed."""
+    """One verdict of the strong model per question, with its tokens if they are known; no confidence is needed."""
     wanted = [*KEYS, "correct", "grade", TOKENS]
     found = read_columns(path, wanted, [*keys, "correct"])
-    if found["grade"].is_null().all():  # without a grade for its gold a verdict says nothing
+    if found["grade"].is_null().all():  # only graded verdicts may lack `correct`: their gold is unreadable
         cells.require_filled(path, found, "correct")
     for name in keys:
         cells.require_filled(path, found, name)
@@ -182,7 +181,7 @@ def _strong_rows(path: Path, keys: list[str], choice: str | None, seed: int) -> 
 
 
 def _refuse_several_datasets(path: Path, found: pl.DataFrame) -> None:
-    """The same id in two datasets is two questions, which a file without datasets cannot tell apart."""
+    """Refuse an id that is in two datasets: it is two questions, and the local file has no datasets to match them."""
     several = found.select(pl.col("dataset").n_unique().over("question_id") > 1).to_series()
     if several.any():
         name = cells.shown(found["question_id"][cells.row_of(several) - 1])
@@ -192,7 +191,7 @@ def _refuse_several_datasets(path: Path, found: pl.DataFrame) -> None:
 
 
 def _strong_tokens(path: Path, found: pl.DataFrame) -> pl.Series | None:
-    """How long each response was: as an evaluation sampled it, or as the file says."""
+    """The tokens of each response: from the rollouts of an evaluation, or from the file."""
     if not shards(path / "rollouts"):
         return None if found[TOKENS].is_null().all() else _token_column(path, found)
     lengths = pl.concat(
@@ -205,7 +204,7 @@ def _strong_tokens(path: Path, found: pl.DataFrame) -> pl.Series | None:
 
 
 def _known(path: Path, where: Where = EVERYTHING) -> dict[str, Any]:
-    """The hash of the data, with the condition where only a part is taken, and what an evaluation recorded of itself."""
+    """The hash of the data (and of `where`, if it takes only a part), and what an evaluation recorded."""
     content = _hash(path)
     part = hashlib.sha256(f"{content} where {where}".encode()).hexdigest() if where else content
     known: dict[str, Any] = {"data_hash": part}

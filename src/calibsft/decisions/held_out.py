@@ -1,7 +1,7 @@
-"""What a decision does to questions that it was not calibrated on: calibrate on one half, count on the other.
+"""Decisions on a holdout: calibrate on one half of the questions, count on the other.
 
-Repeated over random halves, with one response per question to calibrate and all responses to count, as in the paper. Both
-halves are half as large as the data, so a threshold from all of it does a little better.
+Repeated over random halves, with one response per question to calibrate and all responses to count, as in the paper. Each
+calibration has only half of the data, so a threshold from all of it does a little better.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,18 +30,18 @@ class Spread:
     @classmethod
     def of(cls, values: Iterable[float | None]) -> "Spread | None":
         """Over the halves that have a value; None if none has."""
-        there = [value for value in values if value is not None and not np.isnan(value)]
-        return cls(float(np.mean(there)), float(np.std(there))) if there else None
+        known = [value for value in values if value is not None and not np.isnan(value)]
+        return cls(float(np.mean(known)), float(np.std(known))) if known else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answered:
-    """Selective answering on held-out responses; both of shape (halves, risks).
+    """Selective answering on the holdout; both arrays have the shape (halves, risks).
 
     Attributes
     ----------
-    coverage : share of responses that are answered, in [0, 1]; 0 where nothing could be certified.
-    risk : share of wrong ones among them; NaN where nothing is answered.
+    coverage : share of responses that are answered, in [0, 1]; 0 if nothing could be certified.
+    risk : share of wrong ones among them; NaN if nothing is answered.
     """
 
     coverage: FloatArray
@@ -59,7 +59,7 @@ def answered_held_out(
     seed: int = 0,
     per_question: str | None = RANDOM,
 ) -> Answered:
-    """How much is answered, and how much of that is wrong, for every random half and every risk budget.
+    """Coverage and risk on the holdout, for every random half and every allowed risk.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def answered_held_out(
     risks : largest error rates among the answers given.
     delta, procedure : as in `certify`.
     halves : how many random halves of the questions; each is drawn with `seed` and its own number.
-    per_question : which response to a question certifies: "random" or "first"; None refuses repeated questions.
+    per_question : which response to a question calibrates: "random" or "first"; None refuses repeated questions.
     """
     for risk in risks:
         require_shares(risk=risk, delta=delta)
@@ -83,7 +83,7 @@ def answered_held_out(
 
 
 def _counted(others: pl.DataFrame, thresholds: Sequence[int | None]) -> FloatArray:
-    """Coverage and risk of each threshold."""
+    """Coverage and risk of each threshold; None answers nothing."""
     reached = others["reached"].to_numpy()
     accepted = accepted_from(reached)
     errors = accepted_from(reached[~others["correct"].to_numpy()])
@@ -104,7 +104,7 @@ def routed_held_out(
     seed: int = 0,
     per_question: str | None = RANDOM,
 ) -> list[Outcome]:
-    """What routing does to the other half of the questions, for every random half; parameters as in `route`.
+    """The outcome of routing on the holdout, for every random half; parameters as in `route`.
 
     Empty for a single question.
     """

@@ -1,8 +1,7 @@
-"""Policy files: what was decided, on what evidence, and what a gateway must know to act on it.
+"""Policy files: what was decided, from which data, and what a gateway needs to act on it.
 
-Plain JSON with a version. A policy says which confidences are answered and what happens to the others; the counts of
-calibration are in it, so that whoever acts on it can tell when live responses stop looking like those it was made from.
-Does not decide anything (`selective` and `routing` do) and does not serve (`gateway`).
+Plain JSON with a version. A policy says which confidences are answered and what happens to the others. It holds the counts
+of calibration, so that a gateway can notice when live responses no longer look like those. Does not decide anything (`selective` and `routing` do) and does not serve (`gateway`).
 """
 
 import hashlib
@@ -30,7 +29,7 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class Sampling(Settings):
-    """How the responses of calibration were sampled; the guarantee is for responses sampled so."""
+    """How the calibration responses were sampled; the guarantee holds only for responses sampled the same way."""
 
     temperature: float = Field(ge=0)
     top_p: float = Field(gt=0, le=1)
@@ -39,18 +38,18 @@ class Sampling(Settings):
 
 
 class Policy(Settings):
-    """From which confidence on to answer, and what to do else.
+    """The threshold, and what happens below it.
 
     Attributes
     ----------
     otherwise : what happens below the threshold: abstain, or defer to the strong model.
-    threshold : answer where the confidence is at least so many hundredths; None: never.
-    risk, epsilon : the error rate, or the loss of accuracy, that is allowed; one of them.
-    n : how many questions it was calibrated on; `data_hash` is the SHA-256 of where they come from.
-    model, format, sampling : the local model, how it writes confidences, and how it was sampled, where that is known.
-    on_local_failure : what to do with a question to which the local model gives no reply at all.
-    confidences : calibration responses by the hundredths that they reach; `never_confident` are those
-        without one to act on.
+    threshold : in hundredths; answer if the confidence is at least that. None: never.
+    risk, epsilon : the allowed error rate if it abstains, the allowed loss of accuracy if it defers.
+    n : how many questions it was calibrated on; `data_hash` is the SHA-256 of their data.
+    model, format, sampling : the local model, how it writes confidences, and how it was sampled, if that is known.
+    on_local_failure : what happens to a question to which the local model gives no reply at all.
+    confidences : number of calibration responses by confidence in hundredths, rounded down; `never_confident` counts
+        those without a confidence to act on.
     """
 
     kind: Literal["calibsft-policy"] = KIND
@@ -91,19 +90,19 @@ class Policy(Settings):
 
 
 def abstaining_policy(certificate: Certificate, **known: Any) -> Policy:
-    """What a certificate asks for; `known` are the fields that it does not have."""
+    """The policy of a certificate; `known` are the fields that the certificate lacks."""
     accepted = [candidate.accepted for candidate in certificate.candidates]
     return _policy(certificate, accepted, otherwise=ABSTAIN, risk=certificate.risk, **known)
 
 
 def deferring_policy(route: Route, **known: Any) -> Policy:
-    """What a route asks for; `known` are the fields that it does not have."""
+    """The policy of a route; `known` are the fields that the route lacks."""
     kept = [candidate.kept for candidate in route.candidates]
     return _policy(route, kept, otherwise=DEFER, epsilon=route.epsilon, **known)
 
 
 def _policy(decision: Certificate | Route, reached: list[int], **known: Any) -> Policy:
-    """`reached` are the responses that reach each threshold."""
+    """A checked policy; `reached` is the number of responses that reach each threshold."""
     exactly = [here - above for here, above in zip(reached, [*reached[1:], 0], strict=True)]
     failure = DEFER if known["otherwise"] == DEFER else ERROR
     known["on_local_failure"] = known.get("on_local_failure") or failure
@@ -129,13 +128,13 @@ def _checked(data: dict[str, Any], source: str) -> Policy:
 
 
 def write_policy(path: Path, policy: Policy, force: bool = False) -> None:
-    """Write the policy; `force` replaces an earlier one, and nothing else is ever replaced."""
+    """Write the policy; `force` replaces an earlier policy, and no other file is ever replaced."""
     require_writable(path, force)
     write_json(path, policy.model_dump(mode="json"))
 
 
 def require_writable(path: Path, force: bool) -> None:
-    """Refuse a path where something is that a policy must not replace."""
+    """Refuse a path with a file that a policy must not replace."""
     if not path.exists():
         return
     try:
@@ -152,7 +151,7 @@ def require_writable(path: Path, force: bool) -> None:
 
 
 def read_policy(path: Path) -> Policy:
-    """The policy in a file, refused by the name of whatever is wrong with it."""
+    """The policy in a file; an error names what is wrong with it."""
     try:
         data = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:

@@ -1,9 +1,9 @@
-"""How many candidate thresholds are tested at once without spoiling the guarantee: the two procedures.
+"""How to test many candidate thresholds and keep the guarantee: the two procedures.
 
-Both test bounds from data and control the chance that any accepted threshold is a wrong one. `union` divides delta by the
-number of candidates, so every candidate may be accepted by itself: the paper's way. `fixed-sequence` walks down from starting
-points that were chosen before any data was seen, each with its share of delta, and stops at the first candidate that fails;
-what lies behind it is not tested, so nothing is paid for it. Does not compute bounds.
+Both bound the probability that any accepted threshold is wrong. `union`, the paper's, divides delta by the number of
+candidates and tests each on its own. `fixed-sequence` walks down from starting points that were fixed before any data was
+seen, each with its share of delta, and stops at the first candidate that fails. Candidates behind it are not tested, so they
+cost nothing. Does not compute bounds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,14 +42,14 @@ def accepted(passes: NDArray[np.bool_], procedure: str, starts: Sequence[int]) -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ThresholdTable:
-    """Bounds for every threshold, in ascending order, for any budget; `starts` are those of a fixed sequence."""
+    """The bound of every threshold, in ascending order, to compare with any budget; a fixed sequence begins at `starts`."""
 
     starts: ClassVar[Sequence[int]]
     bounds: FloatArray
     procedure: str
 
     def certified(self, budget: float) -> NDArray[np.bool_]:
-        """Which thresholds keep to the budget."""
+        """Which thresholds are certified for the budget."""
         return accepted(self.bounds <= budget, self.procedure, self.starts)
 
     def lowest(self, budget: float) -> int | None:

@@ -1,7 +1,7 @@
-"""Finds files that mix models or prompts, which no certificate should mix unasked.
+"""Finds files that mix models or prompts, so that a certificate does not mix them unnoticed.
 
-Looks for columns that tell the responses to one question apart, among those that decisions do not read. Does not choose among
-the responses: `by_question` does.
+Looks for columns that distinguish the responses to one question, among those that decisions do not read. Does not choose
+among the responses: `by_question` does.
 """
 
 import shlex
@@ -18,17 +18,17 @@ from calibsft.files.reading import column_names, read_columns
 from calibsft.metrics.selection import Where
 from calibsft.schema import KEYS, QUESTION_KEYS
 
-# A column counts if it does so for almost all repeated questions: some responses may be missing.
+# The share of repeated questions that must agree; not all, because some responses may be missing.
 ALMOST_ALL = 0.9
 SHOWN_VALUES = 3
-# These columns describe a response or a question, never where it comes from.
+# These columns describe a response or a question, never its origin.
 NO_ORIGIN = {*KEYS, *TEXT_COLUMNS, "confidence", "correct", "local_correct", "strong_correct", "token_ids"}
 
 
 def mixture_warning(path: Path, where: Where, choice: str, questions: pl.Series | None = None) -> str | None:
-    """What to say if the responses of `path` to a question come from different origins; None if nothing shows that.
+    """A warning if responses of `path` to one question have different origins, else None.
 
-    Where the `questions` are known, the file is looked at only if one is repeated.
+    If `questions` are given, the file is read only if one of them is repeated.
     """
     if questions is not None and not questions.is_duplicated().any():
         return None
@@ -45,9 +45,9 @@ def mixture_warning(path: Path, where: Where, choice: str, questions: pl.Series 
 
 
 def origins(path: Path, where: Where) -> list[tuple[str, list[str]]]:
-    """Columns that nearly every repeated question has with the same values, each as often, and these values.
+    """Columns that have the same values, each equally often, in nearly every repeated question; and these values.
 
-    A plain numbering of the responses is none.
+    A column that only numbers the responses does not count.
     """
     names = column_names(path)
     candidates = [name for name in names if name not in NO_ORIGIN]
@@ -55,7 +55,7 @@ def origins(path: Path, where: Where) -> list[tuple[str, list[str]]]:
     wanted = list(dict.fromkeys([*keys, *candidates, *where.columns]))
     try:
         rows = read_columns(path, wanted).cast(pl.String)
-    except (InputError, pl.exceptions.PolarsError):  # lists and records are no names
+    except (InputError, pl.exceptions.PolarsError):  # lists and records name no origin
         return []
     repeated = rows.filter(where.mask(rows)).filter(pl.len().over(keys) > 1)
     found = [(name, _regular(repeated, keys, name)) for name in candidates]

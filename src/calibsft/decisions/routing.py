@@ -1,8 +1,8 @@
-"""Routing with a guarantee: keep a question with the local model where that provably costs little accuracy.
+"""Routing with a guarantee: the local model keeps a question if that provably costs little accuracy.
 
-A question is kept if the local confidence reaches the threshold, else deferred to a stronger model. What may be lost is the
-event "kept, local wrong, strong right", counted over all questions: its rate is at least the accuracy that routing costs
-against deferring everything. It can only fall as the threshold rises, so a fixed sequence from the top needs no correction.
+A question is kept if the local confidence reaches the threshold, else deferred to a stronger model. A loss is the event
+"kept, local wrong, strong right", counted over all questions. Its rate is at least the accuracy that routing costs compared
+with deferring everything. It can only fall as the threshold rises, so a fixed sequence from the top needs no correction.
 Deferring everything loses nothing and is always allowed. Does not call any model.
 """
 
@@ -28,13 +28,13 @@ from calibsft.errors import InputError
 from calibsft.metrics.evaluate import Column
 from calibsft.metrics.table import FloatArray, IntArray
 
-# The thresholds, and deferring everything.
+# The thresholds, and to defer everything.
 CANDIDATES = THRESHOLDS + 1
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingCandidate:
-    """One tested threshold, in hundredths: questions kept, events among all questions, and whether it is certified."""
+    """One tested threshold, in hundredths: questions kept, losses (`events`) among them, and whether it is certified."""
 
     threshold: int
     kept: int
@@ -46,15 +46,15 @@ class RoutingCandidate:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a threshold does to some questions; all are shares in [0, 1] but `net_loss`.
+    """What a threshold does to some questions; all values but `net_loss` are shares in [0, 1].
 
     Attributes
     ----------
     deferred : questions that go to the strong model.
-    accuracy : of the answers given, whoever gave them.
+    accuracy : of the answers of both models together.
     gross_loss : kept questions that only the strong model gets right.
-    net_loss : accuracy of the strong model alone less `accuracy`; negative where routing gains.
-    tokens_saved : share of the strong model's tokens that are not spent; None where they are not known.
+    net_loss : accuracy of the strong model alone minus `accuracy`; negative if routing gains.
+    tokens_saved : share of the strong model's tokens that are not spent; None if they are not known.
     """
 
     deferred: float
@@ -66,16 +66,16 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """From which confidence on questions stay with the local model.
+    """The threshold from which the local model keeps a question, and its tests.
 
     Attributes
     ----------
     epsilon
         The accuracy that may be lost.
     threshold
-        Keep where the confidence is at least so many hundredths; None: defer everything.
+        In hundredths; keep a question if the confidence is at least that. None: defer everything.
     outcome
-        What that does to the questions of calibration.
+        What the threshold does to the calibration questions.
     candidates
         Every threshold that was tested, in ascending order.
     """
@@ -105,10 +105,10 @@ def route(
 
     Parameters
     ----------
-    confidence : the local model's, in [0, 1]; None where there is no readable one, which always defers.
+    confidence : the local model's, in [0, 1]; a question without a readable one, None, is always deferred.
     local_correct, strong_correct : whether each model is right on the question.
     question_id : repeated questions are refused without `per_question`.
-    epsilon : the accuracy that may be lost against deferring everything, in (0, 1).
+    epsilon : the accuracy that may be lost compared with deferring everything, in (0, 1).
     procedure : "union", or "fixed-sequence", which keeps more with the same guarantee.
     strong_tokens : tokens that the strong model takes for each question.
     per_question : which of several rows of a question counts: the "first", or a "random" one, drawn with `seed`.
@@ -136,7 +136,7 @@ def routing_rows(
     question_id: Column,
     strong_tokens: Column | None,
 ) -> pl.DataFrame:
-    """Checked rows: question, the threshold that the local confidence reaches, and what both models did."""
+    """Checked rows: question, the threshold that the local confidence reaches, and whether each model is right."""
     reached, local = checked_reached(confidence, local_correct, question_id)
     _, strong = checked_reached(confidence, strong_correct, question_id)
     columns = {"question": question_series(question_id), "reached": reached, "local": local, "strong": strong}
@@ -157,7 +157,7 @@ def _tokens(tokens: Column | None, count: int) -> FloatArray | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Questions:
-    """Questions with what both models did; `reached` is the local confidence in hundredths."""
+    """Questions, with whether each model is right; `reached` is the local confidence in hundredths."""
 
     reached: IntArray
     local: NDArray[np.bool_]
@@ -171,7 +171,7 @@ class Questions:
         return cls(reached, local, strong, rows["tokens"].to_numpy() if "tokens" in rows.columns else None)
 
     def outcome(self, threshold: int | None) -> Outcome:
-        """What keeping from `threshold` on does; None defers everything."""
+        """The outcome of a threshold; None defers everything."""
         kept = self.reached >= (LAST_THRESHOLD + 1 if threshold is None else threshold)
         accuracy = float(np.where(kept, self.local, self.strong).mean())
         return Outcome(
@@ -189,7 +189,7 @@ def _share(part: float, whole: float) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoutingTable(ThresholdTable):
-    """How many questions every threshold keeps and how many events that makes, for any epsilon."""
+    """How many questions every threshold keeps, and how many of them are losses, for any epsilon."""
 
     starts = (LAST_THRESHOLD,)
     questions: int
@@ -198,7 +198,7 @@ class RoutingTable(ThresholdTable):
 
     @classmethod
     def count(cls, questions: Questions, delta: float, procedure: str = UNION) -> "RoutingTable":
-        """Bound the rate of events of all thresholds."""
+        """Bound the rate of losses of every threshold."""
         lost = ~questions.local & questions.strong
         kept, events = accepted_from(questions.reached), accepted_from(questions.reached[lost])
         tested_at = procedures.level(procedure, delta, CANDIDATES, cls.starts)

@@ -1,9 +1,9 @@
-"""Selective answering with a guarantee: the lowest confidence from which on the error rate is certified.
+"""Selective answering with a guarantee: the lowest threshold whose error rate is certified.
 
 Learn-then-Test over 101 thresholds, by one of two procedures (`procedures`): the paper's union bound, or a fixed sequence,
-which is tighter. The error rate need not fall as the threshold rises, so the sequence has several starts. The guarantee is
-for questions drawn like those of calibration, with one response each. A response without a confidence to act on reaches
-no threshold. Does not route to other models.
+which is tighter. The error rate need not fall as the threshold rises, so the sequence has several starts. The guarantee
+holds for questions drawn like the calibration questions, with one response each. A response without a confidence to act on
+reaches no threshold. Does not route to other models.
 """
 
 from dataclasses import dataclass
@@ -24,10 +24,10 @@ from calibsft.metrics.table import IntArray
 LAST_THRESHOLD = 100
 THRESHOLDS = LAST_THRESHOLD + 1
 DELTA = 0.05
-# What a response without a confidence to act on reaches.
+# Stands for the threshold that a response without a confidence to act on reaches.
 NOT_CONFIDENT = -1
-# Where fixed sequences start: close together where confident models state most, and at 0 to answer everything. A sequence
-# from the very top would fail at once for want of responses.
+# Where fixed sequences start: close together at the confidences that confident models state most, and at 0 to answer
+# everything. A sequence from the very top would fail at once, because too few responses reach it.
 STARTS = (98, 95, 90, 85, 80, 70, 60, 50, 30, 0)
 
 
@@ -35,8 +35,8 @@ STARTS = (98, 95, 90, 85, 80, 70, 60, 50, 30, 0)
 class Candidate:
     """One tested threshold, in hundredths: what it accepts, and whether its error rate is certified.
 
-    `error_rate` is None where nothing is accepted. A fixed sequence leaves out what lies behind a failure, so `passes` may
-    be false where the bound is low enough.
+    `error_rate` is None if nothing is accepted. A fixed sequence stops at a failure, so `passes` may be false although the
+    bound is low enough.
     """
 
     threshold: int
@@ -49,7 +49,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """From which confidence on answers may be given.
+    """The threshold from which answers may be given, and its tests.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Certificate:
     delta, procedure
         The probability that the certificate is wrong, and how it was tested.
     threshold
-        Answer where the confidence is at least so many hundredths; None: abstain on everything.
+        In hundredths; answer if the confidence is at least that. None: abstain on everything.
     questions
         How many questions it was calibrated on.
     candidates
@@ -79,7 +79,7 @@ class Certificate:
 
     @property
     def coverage(self) -> float:
-        """The share of the questions of calibration that are answered."""
+        """The share of the calibration questions that are answered."""
         return self.chosen.accepted / self.questions if self.chosen else 0.0
 
 
@@ -97,7 +97,7 @@ def certify(
 
     Parameters
     ----------
-    confidence : stated confidences in [0, 1], None for a response without one to act on, which is never answered.
+    confidence : stated confidences in [0, 1]; None for a response without one to act on, which is never accepted.
     correct : whether each response was right.
     question_id : which question each response answers; repeated questions are refused without `per_question`.
     risk : largest error rate among the answers given, in (0, 1).
@@ -123,7 +123,7 @@ def response_rows(confidence: Column, correct: Column, question_id: Column) -> p
 
 
 def require_shares(**shares: float) -> None:
-    """Refuse whatever is not strictly between 0 and 1."""
+    """Refuse values that are not strictly between 0 and 1."""
     for name, value in shares.items():
         if not 0 < value < 1:
             raise InputError(f"{name} is {value}; give a number between 0 and 1, such as 0.05")
@@ -132,7 +132,7 @@ def require_shares(**shares: float) -> None:
 def checked_reached(
     confidence: Column, correct: Column, question_id: Column
 ) -> tuple[IntArray, NDArray[np.bool_]]:
-    """The threshold that each response reaches and whether it was right, refusing by index what is out of range."""
+    """The threshold that each response reaches, and whether it was right; a value out of range is refused by its index."""
     given, readable = filled(confidence)
     stated, right = checked_responses(given, correct, question_id)
     reached = hundredths(stated)
@@ -158,7 +158,7 @@ class RiskTable(ThresholdTable):
 
     @classmethod
     def of(cls, responses: pl.DataFrame, delta: float, procedure: str = UNION) -> "RiskTable":
-        """Bound all thresholds on `response_rows`."""
+        """Bound the error rate of every threshold, from `response_rows`."""
         reached, correct = (responses[name].to_numpy() for name in ("reached", "correct"))
         return cls.count(reached, correct, delta, procedure)
 
@@ -166,7 +166,7 @@ class RiskTable(ThresholdTable):
     def count(
         cls, reached: IntArray, correct: NDArray[np.bool_], delta: float, procedure: str = UNION
     ) -> "RiskTable":
-        """The same on responses that reach these `hundredths`."""
+        """The same from arrays: the `hundredths` that responses reach, and whether they are right."""
         accepted, errors = accepted_from(reached), accepted_from(reached[~correct])
         tested_at = procedures.level(procedure, delta, THRESHOLDS, STARTS)
         return cls(error_rate_upper_bound(errors, accepted, tested_at), procedure, accepted, errors)

@@ -1,7 +1,7 @@
 """How good stated confidences are: calibration, ranking and diversity, from arrays, tables or files.
 
-Everything here is a function of (confidence, correct) pairs and never of their order. Does not read model
-text, grade answers or draw anything: those are `responses`, `verify` and `report`.
+Everything here depends on (confidence, correct) pairs and never on their order. Does not read model text, grade answers
+or plot: those are `responses`, `verify` and `report`.
 """
 
 from calibsft.metrics.calibration import (

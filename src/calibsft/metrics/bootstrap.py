@@ -1,8 +1,8 @@
 """Intervals by resampling questions: how far a figure would move with other questions of the same kind.
 
 Responses to one question are alike, so whole questions are drawn, with all their responses. Two systems are
-compared on the same draws of the questions that both answered, so what makes a question hard for both cancels out.
-Works on counts per (question, confidence): a draw costs no pass over the responses.
+compared on the same draws of the questions that both answered, so the difficulty of a question cancels out. Works on
+counts per (question, confidence): a draw needs no pass over the responses.
 """
 
 import math
@@ -21,7 +21,7 @@ from calibsft.metrics.table import ConfidenceTable, FloatArray, IntArray
 
 REPLICATES = 1000
 LEVEL = 0.95
-# What is worked on together is kept so small that it fits a processor's cache: questions, and draws of them.
+# Questions, and draws of them, that are computed together: few enough to fit a processor's cache.
 QUESTIONS_AT_ONCE = 1 << 13
 DRAWS_AT_ONCE = 32
 LARGEST_TABLES = 1 << 23
@@ -31,13 +31,13 @@ Draws = dict[str, FloatArray]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Counts per question and distinct confidence: what a bootstrap needs of a set of responses.
+    """Counts of responses per question and distinct confidence, which is all that a bootstrap needs.
 
     Attributes
     ----------
     values : distinct confidences, ascending.
-    counts : a sparse matrix with a column per question: how many of its responses stated value v and were wrong
-        (row 2v) or right (row 2v + 1).
+    counts : a sparse matrix with one column per question. Row 2v counts its wrong responses that stated value v, row
+        2v + 1 the right ones.
     """
 
     values: FloatArray
@@ -47,7 +47,7 @@ class Cells:
     def from_rows(
         cls, confidence: FloatArray, correct: NDArray[np.bool_], question: IntArray, questions: int
     ) -> "Cells":
-        """Count rows; `question` numbers them within 0 … questions - 1."""
+        """Count rows; `question` is the number of each row's question, in 0 … questions - 1."""
         values = pl.Series(confidence).unique().sort().to_numpy()
         row = np.searchsorted(values, confidence).astype(np.int32) * 2 + correct
         shape = 2 * len(values), questions
@@ -61,7 +61,7 @@ class Cells:
         return int(self.counts.shape[1])
 
     def part(self, questions: slice) -> "Cells":
-        """Some of the questions alone."""
+        """The counts of some of the questions."""
         return Cells(self.values, self.counts[:, questions])
 
     def tables(self, counted_V_B: FloatArray) -> list[ConfidenceTable]:
@@ -76,7 +76,7 @@ class Cells:
         return ConfidenceTable(self.values[stated], (wrong + right)[stated], right[stated])
 
     def question_figures(self, names: Sequence[str]) -> dict[str, FloatArray]:
-        """Per question what those of the named metrics that are means over questions are the mean of."""
+        """For the named metrics that are means over questions: the value of every question."""
         wanted = [name for name in names if name in QUESTION_METRICS]
         if not wanted:
             return {}
@@ -85,7 +85,7 @@ class Cells:
         return {name: QUESTION_METRICS[name](gaps) for name in wanted}
 
     def scores(self, names: Sequence[str]) -> dict[str, float | None]:
-        """Every named metric with each question once."""
+        """Every named metric of all questions, each counted once."""
         (table,) = self.tables(self.counts @ np.ones((self.questions, 1)))
         figures = self.question_figures(names)
         return {
@@ -103,8 +103,8 @@ def resample(
 ) -> list[Draws]:
     """Every named metric of each system on `replicates` draws of the questions; NaN where a metric has no value.
 
-    The systems answered the same questions and are drawn together; the draws depend on the seed and the number of questions
-    alone. `advance` is told how many draws were made.
+    The systems answered the same questions and share the draws, which depend only on the seed and the number of questions.
+    `advance` is called with the number of draws just made.
     """
     draw = Drawing(systems[0].questions, seed)
     largest = max(cells.counts.shape[0] for cells in systems)
@@ -122,7 +122,7 @@ def resample(
 
 
 def _measured(tables: Sequence[ConfidenceTable], means: Draws, names: Sequence[str]) -> Draws:
-    """Every named metric of each table, and the `means` over questions as they are; None becomes NaN."""
+    """Every named metric of each table, together with the given `means` over questions; None becomes NaN."""
     of_tables = [name for name in names if name not in means]
     return means | {
         name: np.array([TABLE_METRICS[name](table) for table in tables], dtype=float) for name in of_tables
@@ -130,9 +130,9 @@ def _measured(tables: Sequence[ConfidenceTable], means: Draws, names: Sequence[s
 
 
 class Drawing:
-    """Draws of as many questions with replacement, a span of them at a time.
+    """Draws as many questions as there are, with replacement, one span of questions at a time.
 
-    How many of a draw fall into each span is drawn first, and then which: the same draws, without jumping about in memory.
+    First it draws how many fall into each span, then which. The distribution is the same, and memory is read in order.
     """
 
     def __init__(self, questions: int, seed: int) -> None:
@@ -140,7 +140,7 @@ class Drawing:
         starts = range(0, questions, QUESTIONS_AT_ONCE)
         self._spans = [slice(start, min(start + QUESTIONS_AT_ONCE, questions)) for start in starts]
         self._sizes = np.random.default_rng(seed)
-        # A stream of its own for every span: what it gives does not depend on how many draws are made at once.
+        # Every span has its own stream, so the draws do not depend on how many are made at once.
         self._streams = [np.random.default_rng([seed, number]) for number in range(len(self._spans))]
 
     def sums(
@@ -163,16 +163,16 @@ class Drawing:
 
 
 def _weights(stream: np.random.Generator, questions: int, sizes_B: IntArray) -> FloatArray:
-    """How often each question comes in draws of so many with replacement."""
+    """How often each question occurs in draws of the given sizes, with replacement."""
     drawn = [np.bincount(stream.integers(questions, size=size), minlength=questions) for size in sizes_B]
     return np.stack(drawn, axis=1).astype(np.float64)
 
 
 def interval(draws: FloatArray, estimate: float | None, level: float = LEVEL) -> Interval | None:
-    """The estimate, and as far on both sides as the share `level` of the draws lies from it.
+    """A symmetric interval around the estimate that holds the share `level` of the draws.
 
-    None where too few draws have a value to tell. Draws of a biased figure lie on one side of the estimate, and the truth
-    on the other: an interval between quantiles of the draws would hold neither.
+    None if fewer than half of the draws have a value. Draws of a biased figure lie on one side of the estimate and the
+    truth on the other, so an interval between quantiles of the draws would miss both.
     """
     known = draws[~np.isnan(draws)]
     if estimate is None or len(known) < max(2, len(draws) // 2):
@@ -184,7 +184,7 @@ def interval(draws: FloatArray, estimate: float | None, level: float = LEVEL) ->
 def intervals(
     draws: Mapping[str, FloatArray], estimates: Mapping[str, float | None], level: float = LEVEL
 ) -> Intervals:
-    """The interval of every metric, within the values that it can take; None for what draws do not tell."""
+    """The interval of every metric, within the values that it can take; None for metrics without an interval."""
     return {name: _within(name, values, estimates[name], level) for name, values in draws.items()}
 
 

@@ -1,7 +1,7 @@
 """Does the stated confidence match how often the answers are right: Brier score, ECE, PCE, reliability bins.
 
-Functions of a `ConfidenceTable`; lower is better for all but accuracy and mean confidence. Does not say whether confidence
-tells right from wrong answers: that is `ranking`, and calibration should never be read without it.
+Functions of a `ConfidenceTable`; lower is better for all but accuracy and mean confidence. Does not measure whether
+confidence separates right from wrong answers: that is `ranking`. Never read calibration without it.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class ReliabilityBin:
 
     @property
     def excess(self) -> float:
-        """How far confidence exceeds accuracy, 0 where it does not and in an empty bin."""
+        """How far confidence exceeds accuracy; 0 if it does not, and in an empty bin."""
         if self.confidence is None or self.accuracy is None:
             return 0.0
         return max(0.0, self.confidence - self.accuracy)
@@ -89,8 +89,8 @@ def reliability_bins(
 
     Returns
     -------
-    All bins in ascending order, the empty ones too. Exact for decimal confidences: 0.30 is in the bin
-    that starts at 0.3, because i/bins is the float that the decimal text denotes.
+    All bins in ascending order, empty ones included. Exact for decimal confidences: 0.30 is in the bin that starts at
+    0.3, because i/bins is the float that the decimal text denotes.
     """
     inner_edges = np.arange(1, bins) / bins
     cuts = np.searchsorted(table.values, inner_edges, side="right" if right_closed else "left")

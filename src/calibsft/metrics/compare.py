@@ -1,7 +1,7 @@
 """Intervals of scores, and paired differences between two sets of responses to the same questions.
 
 Both draw whole questions (`bootstrap`). A difference is paired: both systems are scored on the same draws of the
-questions that both answered, by dataset. Does not read files and does not compute any metric itself.
+questions that both answered, dataset by dataset. Does not read files or compute metrics.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from calibsft.metrics.result import MEAN_OVER_DATASETS, Difference, Differences,
 from calibsft.metrics.table import FloatArray
 from calibsft.progress import Progress
 
-# Names are coded in 32 bits: one number for the pair is found much faster than the pair.
+# Names have 32-bit codes. Looking up one number for the pair is much faster than looking up the pair.
 KEY = pl.col("dataset").to_physical().cast(pl.UInt64) * 2**32 + pl.col("question_id").to_physical()
 
 
@@ -39,7 +39,7 @@ def scored_intervals(
     metrics: Sequence[str] = COMPARED,
     progress: bool = False,
 ) -> ScoredIntervals:
-    """Intervals of `metrics` for all that is scored of `rows`; `members` are the datasets of every split."""
+    """Intervals of `metrics` for all rows, every dataset and every split; `members` are the datasets of each split."""
     keyed = _keyed(rows)
     questions = _questions(keyed)
     cells = cells_of(keyed, questions)
@@ -67,14 +67,14 @@ def cells_of(rows: pl.DataFrame, questions: pl.DataFrame) -> Cells:
 
 
 def _questions(rows: pl.DataFrame) -> pl.DataFrame:
-    """Every question once, by name: neither the order of the rows nor that of a file shapes a draw."""
+    """Every question once, sorted by name, so that draws do not depend on the order of the rows."""
     return (
         rows.filter(pl.col("key").is_first_distinct()).sort("dataset", "question_id").select("key", "dataset")
     )
 
 
 def _spans(questions: pl.DataFrame) -> dict[str, slice]:
-    """Which of the sorted questions each dataset has."""
+    """The span of each dataset in the sorted questions."""
     sizes = questions["dataset"].cast(pl.String).rle().struct.unnest()
     ends = sizes["len"].cum_sum()
     spans = zip(sizes["value"], ends - sizes["len"], ends, strict=True)
@@ -82,12 +82,12 @@ def _spans(questions: pl.DataFrame) -> dict[str, slice]:
 
 
 def _mean_draws(parts: Sequence[Draws]) -> Draws:
-    """Draws of the plain mean over datasets, each of which is drawn by itself."""
+    """Draws of the plain mean over datasets; each dataset is drawn separately."""
     return {name: _mean_of_known([draws[name] for draws in parts]) for name in parts[0]}
 
 
 def _mean_of_known(draws: Sequence[FloatArray]) -> FloatArray:
-    """Draw by draw the mean of the datasets that have a value, NaN where none has."""
+    """For each draw the mean over the datasets that have a value; NaN if none has."""
     stacked = np.stack(draws)
     known = (~np.isnan(stacked)).sum(axis=0)
     total = np.nansum(stacked, axis=0)
@@ -103,7 +103,7 @@ def differences(
     seed: int = 0,
     progress: bool = False,
 ) -> Differences:
-    """Scores of `ours` less those of `baseline`, with intervals, overall and by dataset.
+    """Scores of `ours` minus those of `baseline`, with intervals, overall, by dataset and by split.
 
     Parameters
     ----------
@@ -113,13 +113,13 @@ def differences(
     names
         The metrics to compare.
     progress
-        Show on standard error how far the drawing is.
+        Show progress on standard error.
 
     Returns
     -------
     `overall`, `datasets` and `splits` (plain means over datasets): per metric `difference`, `low`, `high` (95 %); None
     where a metric has no value.
-    `questions`: how many both answered; `left_out`: how many only one of them did.
+    `questions`: how many both answered; `left_out`: how many only one of them answered.
     """
     sides = _keyed(ours), _keyed(baseline)
     asked = [_questions(rows) for rows in sides]
@@ -158,7 +158,7 @@ def _keyed(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _members(rows: pl.DataFrame, datasets: Iterable[str]) -> dict[str, list[str]]:
-    """Those of `datasets` that each split of `rows` has, and all of them; none where there are no datasets."""
+    """The `datasets` of each split of `rows`, and all of them together; splits without any are left out."""
     found = {MEAN_OVER_DATASETS: list(datasets)}
     if "split" in rows.columns and "dataset" in rows.columns:
         for name, split in rows.select("dataset", "split").unique().sort("split", "dataset").iter_rows():
@@ -169,7 +169,7 @@ def _members(rows: pl.DataFrame, datasets: Iterable[str]) -> dict[str, list[str]
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """Two systems on the same questions: their scores, and those on the same draws."""
+    """Two systems on the same questions: their scores, and their scores on the same draws."""
 
     scores: tuple[dict[str, float | None], dict[str, float | None]]
     draws: tuple[Draws, Draws]
@@ -183,7 +183,7 @@ def _compared(
 
 
 def _mean(parts: Sequence[_Compared]) -> _Compared:
-    """The plain mean over datasets of both systems; a dataset without a value is left out, as in the scores."""
+    """The plain mean over datasets for both systems; a dataset without a value is left out, as in the scores."""
     first, second = (_mean_draws([part.draws[side] for part in parts]) for side in (0, 1))
     ours, theirs = (_mean_scores([part.scores[side] for part in parts]) for side in (0, 1))
     return _Compared((ours, theirs), (first, second))

@@ -1,7 +1,7 @@
-"""Everything that scores need of a set of responses, counted: so many rows become a few numbers per value and question.
+"""Counts of responses, which is all that scores need: a few numbers per confidence and per question.
 
-A `Tally` takes the rows in any number of parts and in any order; what it counts is the same, to the last bit. Does not
-check its rows (`files` and `score` do) and computes no metric.
+A `Tally` takes the rows in any number of parts and in any order; its counts are the same to the last bit. Does not check
+its rows (`files` and `score` do) and computes no metric.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import polars as pl
 from calibsft.metrics.questions import question_sums
 
 KEYS = ("dataset", "split", "question_id")
-# Partial sums are added up when there are so many; until then they only lie there.
+# Partial sums are added up when they have more rows than this.
 PENDING_ROWS = 2_000_000
 
 
@@ -22,10 +22,10 @@ class Counts:
 
     Attributes
     ----------
-    values : how often each (`dataset`, `split`, `confidence`, `correct`) occurs, as `n`, and how many of those are not well
-        formed, as `malformed`, where that is known; a null confidence is unreadable.
-    questions : what each (`dataset`, `question_id`) adds up to, as `question_sums` has it; None without question ids.
-    rows : every response in a compact form; kept only for drawing questions.
+    values : `n`, how often each (`dataset`, `split`, `confidence`, `correct`) occurs, and `malformed`, how many of those
+        are not well formed, if that is known; a null confidence is unreadable.
+    questions : the `question_sums` of each (`dataset`, `question_id`); None without question ids.
+    rows : every response in a compact form; kept only if questions are to be drawn.
     """
 
     values: pl.DataFrame
@@ -35,7 +35,7 @@ class Counts:
 
 @dataclass(slots=True)
 class _Sums:
-    """Frames whose rows are added up where their keys are equal."""
+    """Adds up the rows of frames that have equal keys."""
 
     keys: Sequence[str]
     parts: list[pl.DataFrame] = field(default_factory=list)
@@ -55,14 +55,14 @@ class _Sums:
 
 
 class Tally:
-    """Counts rows as they come.
+    """Counts rows part by part.
 
     Parameters
     ----------
     keys
         Which of `dataset`, `split` and `question_id` the rows have.
     keep_rows
-        Whether to keep every row, in some 20 bytes.
+        Whether to keep every row, at about 20 bytes each.
     """
 
     def __init__(self, keys: Sequence[str], keep_rows: bool = False) -> None:
@@ -84,7 +84,7 @@ class Tally:
             self._questions.add(question_sums(counted, self._of_questions))
 
     def counts(self, without: Sequence[str] = ()) -> Counts:
-        """What was counted; the columns in `without` are left out, being the same in all rows."""
+        """The counts so far, without the columns in `without`, which are the same in all rows."""
         without = [*without, "malformed"] if "well_formed" in without else without
         questions = None
         if self._questions and "question_id" not in without:
@@ -94,7 +94,7 @@ class Tally:
 
 
 def compact(rows: pl.DataFrame) -> pl.DataFrame:
-    """`rows` with a number in place of every name."""
+    """`rows` with names coded as numbers."""
     names = [name for name in KEYS if name in rows.columns and rows[name].dtype != pl.Categorical]
     coded = rows.with_columns(pl.col(names).cast(pl.String).cast(pl.Categorical))
     kept = [name for name in (*KEYS, "well_formed") if name in rows.columns]

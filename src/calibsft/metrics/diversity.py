@@ -1,7 +1,7 @@
 """How many different confidences a model uses, and how evenly.
 
-Functions of a `ConfidenceTable` that ignore correctness. Deliberately without a direction: a concentrated
-prior leaves RL nothing to learn from, but a broad one is not better by itself (shuffled targets are broad too).
+Functions of a `ConfidenceTable` that ignore correctness. None has a good end, on purpose: a concentrated prior leaves RL
+nothing to learn from, but a broad one is not better by itself (shuffled targets are broad too).
 """
 
 from math import inf
@@ -51,8 +51,8 @@ def _top(table: ConfidenceTable, values: int) -> float:
     return int(np.sort(table.n)[-values:].sum()) / table.responses
 
 
-# No draw shows a value that was never stated, and where many are stated alike often the largest shares of a draw are too
-# large by more than the draws tell: no interval of `SUPPORT`, `TOP1` and `TOP3` covers the truth as often as it says.
+# `SUPPORT`, `TOP1` and `TOP3` have no interval, because none would cover the truth as often as it says. A draw never has a
+# value that was not stated. If many values are about equally frequent, the largest shares of a draw are too large.
 SUPPORT = Metric("support", "Values", write=one_decimal, of=support, bounds=(1.0, inf), interval=None)
 TOP1 = Metric("top1", "Top-1", write=percent, of=top1, views=frozenset({"terminal"}), interval=None)
 TOP3 = Metric("top3", "Top-3", write=percent, of=top3, interval=None)
@@ -64,6 +64,6 @@ EFFECTIVE_SUPPORT = Metric(
     of=effective_support,
     views=HEADLINE,
     bounds=(1.0, inf),
-    interval="log",  # its logarithm, the entropy, is what varies evenly
+    interval="log",  # draws of its logarithm, the entropy, are about symmetric
 )
 EXTREME_SHARE = Metric("extreme_share", "Extreme", write=percent, of=extreme_share)

@@ -30,7 +30,7 @@ def evaluate(confidence: Column, correct: Column, question_id: Column | None = N
     ----------
     confidence : stated confidences in [0, 1], one per response. Numbers only: text is not read here.
     correct : whether each response was right: booleans, or 0 and 1.
-    question_id : which question each response answers; any ids that can be told apart.
+    question_id : which question each response answers; ids of any type.
 
     Returns
     -------
@@ -50,7 +50,7 @@ def evaluate(confidence: Column, correct: Column, question_id: Column | None = N
 
 
 def metrics_of(table: ConfidenceTable, questions: pl.DataFrame | None = None) -> Metrics:
-    """Every metric of counted responses; `questions` as `question_sums` has them."""
+    """Every metric of counted responses; `questions` is from `question_sums`."""
     found: Metrics = {"n": table.responses} | {name: of(table) for name, of in TABLE_METRICS.items()}
     for name, of in QUESTION_METRICS.items():
         found[name] = None if questions is None else mean_over_questions(of, questions)
@@ -61,23 +61,23 @@ def metrics_of(table: ConfidenceTable, questions: pl.DataFrame | None = None) ->
 def checked_responses(
     confidence: Column, correct: Column, question_id: Column | None
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Confidences and correctness as arrays of numbers, refusing by index what is out of range."""
+    """Confidences and correctness as arrays of numbers; a value out of range is refused by its index."""
     stated, right = _numbers("confidence", confidence), _numbers("correct", correct)
     _same_length("confidence", len(stated), "correct", len(right))
     if question_id is not None:
         _same_length("confidence", len(stated), "question_id", len(question_id))
     if len(stated) == 0:
         raise InputError("there are no responses to score; give at least one confidence and its correctness")
-    # Written so that NaN, for which every comparison is false, counts as out of range.
+    # NaN counts as out of range: every comparison with it is false.
     _refuse("confidence", stated, ~((stated >= 0) & (stated <= 1)), "a number in [0, 1]")
     _refuse("correct", right, ~((right == 0) | (right == 1)), "0 or 1")
     return stated, right
 
 
 def filled(confidence: Column) -> tuple[Column, NDArray[np.bool_]]:
-    """The confidences with 0 for those that could not be read, and which ones could."""
+    """The confidences with 0 for unreadable ones, and which are readable."""
     if isinstance(confidence, pl.Series):
-        # A series keeps its precision, which tells what decimals it means; one of nulls alone has no type to fill.
+        # A series keeps its precision, which `decimals` needs; one with only nulls has no type to fill.
         typed = confidence.cast(pl.Float64) if confidence.dtype == pl.Null else confidence
         return typed.fill_null(0), typed.is_not_null().to_numpy()
     if isinstance(confidence, np.ndarray) and confidence.dtype != object:
@@ -87,7 +87,7 @@ def filled(confidence: Column) -> tuple[Column, NDArray[np.bool_]]:
 
 
 def _numbers(name: str, values: Column) -> NDArray[Any]:
-    """`values` as a numeric array of its own precision, refusing text (numpy would read '1_0' as 10)."""
+    """`values` as a numeric array of its own precision; text is refused (numpy would read '1_0' as 10)."""
     array = values.to_numpy() if isinstance(values, pl.Series) else np.asarray(values)
     if array.ndim != 1:
         raise InputError(f"{name} has shape {array.shape}; give one flat list with an entry per response")
@@ -120,7 +120,7 @@ def _refuse(name: str, values: NDArray[Any], wrong: NDArray[np.bool_], wanted: s
 
 
 def id_series(ids: Column) -> pl.Series:
-    """The questions' ids, numbered where polars has no type for what they are."""
+    """The questions' ids; numbered if polars may have no type for them."""
     if isinstance(ids, pl.Series):
         return ids
     if isinstance(ids, np.ndarray) and ids.dtype.kind in "biuU":

@@ -1,7 +1,7 @@
 """Score a user's own file: which of its rows count, and what happens to confidences that cannot be read.
 
-A file is read batch by batch and counted, so its length does not matter. Does not judge single cells (`files.cells` does),
-compute metrics (`score` does) or read model responses.
+A file is read and counted batch by batch, so it may be of any length. Does not read single cells (`files.cells` does),
+compute metrics (`score` does) or parse model responses.
 """
 
 from collections.abc import Iterator, Sequence
@@ -54,17 +54,17 @@ def score_file(
     Parameters
     ----------
     path : the file; confidences are numbers or ASCII decimals such as 0.73 or 1e-3.
-    malformed : what to do with any other confidence: "error" refuses the file, "counted" takes it as 0,
-        "drop" leaves the row out. None: "counted", with a warning.
-    by : the column whose values are scored apart.
+    malformed : what happens to any other confidence: "error" refuses the file, "counted" counts it as 0, "drop"
+        leaves the row out. None: "counted", with a warning.
+    by : the column whose values are scored separately.
     intervals : add intervals by drawing questions.
-    baseline : another such file, answering the same questions: `against` then holds the paired differences.
-    progress : show on standard error how far the drawing is.
+    baseline : another such file with the same questions; `against` then holds the paired differences.
+    progress : show progress on standard error.
     where : which rows of both files to score.
 
     Returns
     -------
-    `score_table`'s dictionary and `dropped`, the number of rows left out.
+    The result of `score_table`, and `dropped`, the number of rows left out.
     """
     counts, dropped = count_file(path, malformed, by, intervals or baseline is not None, where)
     if baseline is None:
@@ -117,19 +117,20 @@ def read_scored(
 
 
 class ScoredFile:
-    """The rows of a file that are scored, batch by batch, with all of `COLUMNS`; mistakes are refused after the last.
+    """The rows of a file that are scored, batch by batch, with all of `COLUMNS`; mistakes are refused after the last batch.
 
     Parameters
     ----------
     actionable_only : treat confidences that a decision may not act on as missing (`responses.actionable`).
     also_required : columns that the file must have besides confidence and correct.
     where : which rows to take; the others are not checked.
-    unread_are : what happens to rows without a readable confidence, for a warning where `malformed` is None.
+    unread_are : what the warning says of rows without a readable confidence, if `malformed` is None.
 
     Attributes
     ----------
     dropped : how many rows are left out: those that the policy drops, and verdicts without a readable gold.
-    missing : columns of `COLUMNS` that the file does not have, or that are empty texts; known after the last row.
+    missing : columns of `COLUMNS` that the file does not have, and `dataset` if it has only empty texts; known after the
+        last batch.
     """
 
     def __init__(
@@ -147,7 +148,7 @@ class ScoredFile:
         self._path, self._malformed, self._by = path, malformed, by
         self._actionable_only, self._also_required = actionable_only, also_required
         self._where, self._unread_are = where, unread_are
-        # Datasets by another column have nothing to do with the file's splits.
+        # If another column gives the datasets, the file's splits do not apply.
         self._columns = {"dataset": by, "question_id": "question_id"}
         self._columns |= {"split": "split"} if by == "dataset" else {}
         self._present: set[str] = set()
@@ -197,7 +198,7 @@ class ScoredFile:
         return kept
 
     def _judged(self, raw: pl.DataFrame) -> pl.DataFrame:
-        """The cells as what they mean, null where they mean nothing."""
+        """The cells as values; null if a cell cannot be read."""
         return pl.DataFrame(
             {
                 "confidence": confidence_column(raw["confidence"]),
@@ -210,7 +211,7 @@ class ScoredFile:
         )
 
     def _note_mistakes(self, raw: pl.DataFrame, rows: pl.DataFrame) -> None:
-        # A row without correctness is not scored: it is a verdict without a readable gold, or else a mistake.
+        # A row without correctness is not scored. It is a verdict without a readable gold, or a mistake.
         empty = raw["correct"].is_null()
         self._note("empty", raw["correct"], empty)
         for name in ("correct", "confidence"):
@@ -221,7 +222,7 @@ class ScoredFile:
         self._note("unread", form, rows["well_formed"].is_null() & form.is_not_null())
 
     def _note(self, mistake: str, cells: pl.Series, wrong: pl.Series) -> None:
-        """Remember the first of the wrong rows by its place in the file, and how many there are."""
+        """Remember the first wrong row by its place in the file, and the number of wrong rows."""
         if fault := Fault.of(wrong, cells):
             if known := self._faults.get((mistake, cells.name)):
                 known.rows += fault.rows
@@ -234,7 +235,7 @@ class ScoredFile:
         if self._taken == 0:
             self._where.refuse_none(self._path)
         for column in ("correct", *self._columns.values()):
-            # Verdicts have a grade; without one for the gold there is nothing to score.
+            # In a file with grades, an empty `correct` is a verdict without a readable gold.
             allowed = column == "correct" and "grade" in self._present
             if column in self._present and not allowed and (fault := self._faults.get(("empty", column))):
                 fault.refuse(self._path, EMPTY)
@@ -250,6 +251,6 @@ class ScoredFile:
 
 
 def reason_column(raw: pl.DataFrame) -> pl.Series:
-    """The parser's code of each row, null where the column holds anything but texts."""
+    """The parser's reason for each row; null if the column does not hold texts."""
     reason = raw["reason"]
     return reason if reason.dtype == pl.String else pl.Series("reason", [None] * len(raw), dtype=pl.String)

@@ -42,9 +42,9 @@ class Column:
     ----------
     name : its key in results.
     title : what tables call it.
-    better : which end is good, None where neither is.
+    better : which end is good; None if neither is.
     write : how a report writes it.
-    short : what a terminal calls it, if not by its title.
+    short : its title in a terminal, if that differs.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Column:
         return self.title + ARROWS[self.better]
 
     def best(self, values: Sequence[float]) -> float | None:
-        """The best of some values, None where neither end is good."""
+        """The best of some values; None if neither end is good."""
         if self.better is None:
             return None
         return max(values) if self.better == "higher" else min(values)
@@ -67,7 +67,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class PerQuestion:
-    """A mean over questions of a function of their gaps: mean confidence less success rate, one per question."""
+    """A mean over questions of a function of each question's gap: mean confidence minus success rate."""
 
     of: Callable[[FloatArray], FloatArray]
 
@@ -81,11 +81,11 @@ class Metric(Column):
 
     Attributes
     ----------
-    of : a function of the confidence table, None where it has no value; or `PerQuestion`. The first line of its docstring
-        describes the metric in lists.
+    of : a function of the confidence table, which returns None if there is no value; or `PerQuestion`. The first line of
+        its docstring describes the metric in lists.
     views : where else it is shown: in the terminal, in the first tables of a report, on model cards. `HEADLINE` is all.
     bounds : the smallest and the largest value that it can take; intervals end there.
-    interval : the scale on which an interval reaches equally far to both sides; None where draws of questions do not tell.
+    interval : the scale on which intervals are symmetric; None if draws of questions give no valid interval.
     pooled : show means over datasets beside the value of all their rows together.
     """
 

@@ -1,6 +1,6 @@
 """Does a question's mean confidence match how often it is solved: Cap-Brier, over groups of responses.
 
-Needs to know which responses answer the same question; everything else about them is in `table`.
+Needs the question of each response; metrics that do not are functions of a `table`.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,9 +16,10 @@ UNIT = 2**60
 
 
 def question_sums(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Per question, named by `keys`, its responses `n`, and `gap`: confidences less correct ones, in units of 2**-60.
+    """For each question, identified by `keys`: its number of responses, `n`, and its `gap`.
 
-    `rows` has `confidence` in [0, 1] and `correct`. Sums of parts of the rows can be added up.
+    The gap is the sum of confidences minus the number of correct responses, in units of 2**-60. `rows` has `confidence` in
+    [0, 1] and `correct`. Sums over parts of the rows can be added up.
     """
     stated = (pl.col("confidence") * float(UNIT)).cast(pl.Int128)
     gap = stated - pl.col("correct").cast(pl.Int128) * UNIT
@@ -27,9 +28,9 @@ def question_sums(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 
 def mean_over_questions(of: Callable[[FloatArray], FloatArray], questions: pl.DataFrame) -> float:
-    """The mean of a function of the questions' gaps, which are mean confidences less success rates.
+    """The mean of a function of the questions' gaps: mean confidence minus success rate.
 
-    `questions` as `question_sums` has them. Every question counts the same, however many responses it has.
+    `questions` is from `question_sums`. Every question counts the same, however many responses it has.
     """
     gaps = (questions["gap"].cast(pl.Float64) / float(UNIT) / questions["n"]).to_numpy()
     return float(np.sort(of(gaps)).sum()) / len(gaps)

@@ -1,7 +1,7 @@
 """Does accuracy rise with confidence: Rank Calibration Error (Huang et al., 2024), and a form that respects ties.
 
-Functions of a `ConfidenceTable`; 0 is best, about a third is what a confidence without information gets. Only the
-order of confidences counts, not their size, so read it beside `calibration`. Ranks and accuracies are exact.
+Functions of a `ConfidenceTable`; 0 is best, and a confidence without information gets about a third. Only the order of
+confidences counts, not their size, so read it beside `calibration`. Ranks and accuracies are exact.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ BINS = 20
 def rank_calibration_error(table: ConfidenceTable, bins: int = BINS) -> float | None:
     """Mean gap between a response's rank by confidence and by the accuracy of its bin, in [0, 1]; 0 is best.
 
-    Responses are sorted by falling confidence and cut into bins of equal mass at round(i n / bins). Those that state
-    the same value share their mean correctness, so the order of the rows does not matter. Few distinct values alone
-    raise it: see `rank_calibration_error_tied`. None for a single response.
+    Responses are sorted by falling confidence and cut into bins of equal size at round(i n / bins). Responses with the same
+    value share their mean correctness, so the order of the rows does not matter. Few distinct values are enough to raise
+    it: see `rank_calibration_error_tied`. None for a single response.
     """
     n = table.responses
     if n < 2:
@@ -33,7 +33,7 @@ def rank_calibration_error(table: ConfidenceTable, bins: int = BINS) -> float | 
     sizes = [end - start for start, end in spans]
     doubled = 0
     for bin_, at_least in _at_least_as_large(accuracies, sizes).items():
-        # As many as are at least as accurate, less this one and half of the others in its own bin.
+        # Responses in bins that are at least as accurate, minus this one and half of the others in its bin.
         doubled += _distances(2 * (at_least - 1) - (sizes[bin_] - 1), *spans[bin_])
     return doubled / (2 * n * (n - 1))
 
@@ -70,7 +70,7 @@ def _middle_ranks(keys: Sequence[int] | Sequence[Fraction] | range, sizes: Seque
 
 
 def _at_least_as_large(keys: Sequence[Fraction], sizes: Sequence[int]) -> dict[int, int]:
-    """For every bin how many responses are in bins whose key is at least its own."""
+    """For every bin the number of responses in bins whose key is at least as large."""
     found: dict[int, int] = {}
     before = 0
     for bins in reversed(_tied_groups(keys)):
@@ -80,13 +80,13 @@ def _at_least_as_large(keys: Sequence[Fraction], sizes: Sequence[int]) -> dict[i
 
 
 def _tied_groups(keys: Sequence[int] | Sequence[Fraction] | range) -> list[list[int]]:
-    """The positions of equal keys together, by rising key."""
+    """The positions of keys, grouped by equal keys, in ascending order."""
     order = sorted(range(len(keys)), key=lambda i: keys[i])
     return [list(group) for _, group in groupby(order, key=lambda i: keys[i])]
 
 
 def _right_before(table: ConfidenceTable, positions: Sequence[int]) -> list[Fraction]:
-    """How many of so many most confident responses are right, a tied value counting in proportion."""
+    """For each position, how many of the most confident responses up to it are right; tied ones count in proportion."""
     n, k = table.n[::-1], table.k[::-1]
     before_n, before_k = np.concatenate([[0], np.cumsum(n)]), np.concatenate([[0], np.cumsum(k)])
     found = []

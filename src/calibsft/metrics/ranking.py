@@ -1,7 +1,7 @@
 """Does a higher confidence go with a right answer: AUROC, counted in integers, and the risk-coverage curve.
 
-Functions of a `ConfidenceTable`. Does not look at the size of confidences, only at their order, so a model
-can rank perfectly and still be far too sure: read it beside `calibration`.
+Functions of a `ConfidenceTable`. Only the order of confidences counts, not their size, so a model can rank perfectly and
+still be far too sure: read it beside `calibration`.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from scipy.special import digamma
 from calibsft.metrics.metric import HEADLINE, Metric
 from calibsft.metrics.table import ConfidenceTable, FloatArray, IntArray
 
-# Shorter runs of a harmonic series are added up: a difference of two digammas has fewer digits.
+# Harmonic sums of at most this many terms are added up: a difference of two digammas has fewer exact digits.
 SHORT = 32
 
 
@@ -31,12 +31,11 @@ def auroc(table: ConfidenceTable) -> float | None:
 def area_under_risk_coverage(table: ConfidenceTable) -> float:
     """Mean over k of the error rate among the k most confident responses, in [0, 1]; 0 is best.
 
-    Responses that state the same value are taken in expectation over their order: inside such a block errors come
-    in proportion, so neither the order of the rows nor that of ties matters.
+    Errors are spread evenly over the responses that state the same value, so the order of the rows does not matter.
     """
     m, w = table.n[::-1], table.wrong[::-1]
     before, errors = np.cumsum(m) - m, np.cumsum(w) - w
-    # With share = w / m the risk at the j-th of the block is share + (errors - share * before) / (before + j).
+    # With share = w / m, the risk at the j-th response of a block is share + (errors - share * before) / (before + j).
     share = w / m
     risks = w + (errors - share * before) * _harmonic(before, m)
     return float(risks.sum()) / table.responses
@@ -45,8 +44,8 @@ def area_under_risk_coverage(table: ConfidenceTable) -> float:
 def excess_area_under_risk_coverage(table: ConfidenceTable) -> float:
     """How far the area under the risk-coverage curve exceeds that of a perfect ranking; 0 is best.
 
-    The perfect ranking of the same responses puts every right one before every wrong one; its area is exact
-    for a finite number of responses, not the usual approximation.
+    The perfect ranking puts every right response before every wrong one. Its area is exact for a finite number of
+    responses, not the usual approximation.
     """
     n, wrong = table.responses, int(table.wrong.sum())
     right = n - wrong

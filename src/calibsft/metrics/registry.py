@@ -1,7 +1,7 @@
 """All metrics, in the order in which they are shown.
 
-To add one: a file with its function and its `Metric`, and a line in `METRICS`; every place that shows metrics follows. Does
-not compute anything: `evaluate`, `score` and `bootstrap` do.
+To add one, write a file with its function and its `Metric`, and a line in `METRICS`; it then appears wherever metrics are
+shown. Does not compute anything: `evaluate`, `score` and `bootstrap` do.
 """
 
 from collections.abc import Callable
@@ -41,9 +41,9 @@ TABLE_METRICS: dict[str, TableFunction] = {
 QUESTION_METRICS: dict[str, Callable[[FloatArray], FloatArray]] = {
     name: metric.of.of for name, metric in METRICS.items() if isinstance(metric.of, PerQuestion)
 }
-# Of the rows of several datasets together, by the key of the result.
+# Metrics of the rows of several datasets together, by their key in the result.
 POOLED_METRICS = {f"{name}_pooled": of for name, of in TABLE_METRICS.items() if METRICS[name].pooled}
-# What gets intervals and paired differences: what is judged by its direction, or stands in the headline.
+# The metrics with intervals and paired differences: those with a good end, and those of the headline.
 COMPARED = tuple(
     name
     for name, metric in METRICS.items()
@@ -52,6 +52,6 @@ COMPARED = tuple(
 
 
 def shown_in(view: View) -> tuple[Metric, ...]:
-    """The metrics of a view, those of every view first."""
+    """The metrics of a view; those of the headline first."""
     shown = (metric for metric in METRICS.values() if view in metric.views)
     return tuple(sorted(shown, key=lambda metric: metric.views != HEADLINE))

@@ -1,6 +1,6 @@
 """What `evaluate`, `score_table`, `score_file` and `differences` return: plain dictionaries with these keys.
 
-They are what `calibsft score --json` prints. Fractions, not percent; None where a metric has no value.
+`calibsft score --json` prints them. Fractions, not percent; None if a metric has no value.
 """
 
 from typing import Any, NotRequired, TypeAlias, TypedDict
@@ -10,19 +10,19 @@ MEAN_OVER_DATASETS = "mean over datasets"
 Interval: TypeAlias = tuple[float, float]
 Intervals: TypeAlias = dict[str, Interval | None]
 
-# By name: every metric of `METRICS` as a number or None, and what is told beside them. No key is fixed here: the names of
-# metrics stand in `METRICS` alone, where a type checker does not see them.
+# Every metric of `METRICS` by name, as a number or None, and the keys below. The type names no keys, because a type checker
+# does not see the names in `METRICS`.
 #
-# Of one set of responses: n, ece_convention, questions (where responses have question ids); in scores of tables also
+# For one set of responses: n, ece_convention, questions (if responses have question ids); in scores of tables also
 # unreadable, malformed, excluded (n and some metrics without the unreadable responses) and intervals.
 Metrics: TypeAlias = dict[str, Any]
-# Of a split: plain means over its datasets under the same names, and datasets, auroc_datasets (how many have an AUROC),
+# For a split: plain means over its datasets under the same names, and datasets, auroc_datasets (how many have an AUROC),
 # ece_pooled (of all rows together), pearson and spearman (between the datasets' mean confidences and accuracies).
 Means: TypeAlias = dict[str, Any]
 
 
 class Difference(TypedDict):
-    """A metric of one system less that of another, with its interval."""
+    """A metric of one system minus that of another, with its interval."""
 
     difference: float
     low: float
@@ -45,7 +45,7 @@ class Differences(TypedDict):
 
 
 class Scores(TypedDict):
-    """The scores of a table; of a file also how many rows were `dropped`, and `against` a baseline."""
+    """The scores of a table; for a file also the number of rows `dropped`, and the differences `against` a baseline."""
 
     overall: Metrics
     datasets: dict[str, Metrics]

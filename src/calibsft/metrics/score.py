@@ -1,7 +1,7 @@
 """Scores of a whole table of responses: pooled, per dataset, and averaged over datasets per split.
 
-A confidence that could not be read counts as 0 (`counted`), and the figures without those responses stand
-beside it (`excluded`). Does not read files (`files`), parse model responses or grade answers.
+An unreadable confidence counts as 0 (`counted`); the figures without those responses are also given (`excluded`). Does
+not read files (`files`), parse model responses or grade answers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,21 +28,21 @@ def score_table(
 
     Parameters
     ----------
-    frame : columns `confidence` (in [0, 1]; null = could not be read) and `correct`; optionally `dataset`,
-        `question_id`, `split` (a dataset belongs to one split, "id" or "ood" in the paper) and `well_formed`.
-    intervals : add `intervals` to every dictionary: per metric the ends of a 95 % interval by drawing questions, or
+    frame : columns `confidence` (in [0, 1]; null = unreadable) and `correct`; optionally `dataset`, `question_id`,
+        `split` (a dataset belongs to one split, "id" or "ood" in the paper) and `well_formed`.
+    intervals : add `intervals` to every dictionary: for each metric the ends of a 95 % interval, by drawing questions, or
         None; needs `question_id`.
     interval_metrics : which metrics get an interval.
 
     Returns
     -------
-    `overall`: `evaluate` of all rows. `datasets`: the same per dataset. `splits`: plain means over the
-    datasets of each split and, under "mean over datasets", of all; datasets whose AUROC is None are left
-    out of its mean and `auroc_datasets` counts the others; `ece_pooled` is the ECE of the split's rows
-    taken together; `pearson` and `spearman` are between the datasets' mean confidences and accuracies, None
-    with fewer than three. Both are empty without a `dataset` column. Every dictionary has `unreadable`, the share
-    of null confidences, and where that is positive `excluded`: n, Brier, ECE and AUROC without them; and `malformed`,
-    the share that is not well formed, where `well_formed` says so.
+    `overall`: `evaluate` of all rows. `datasets`: the same per dataset. `splits`: plain means over the datasets of each
+    split and, under "mean over datasets", of all. Datasets whose AUROC is None are left out of its mean;
+    `auroc_datasets` counts the others. `ece_pooled` is the ECE of all rows of the split together. `pearson` and
+    `spearman` are between the datasets' mean confidences and accuracies, None with fewer than three. `datasets` and
+    `splits` are empty without a `dataset` column. Every dictionary has `unreadable`, the share of null confidences; if
+    that is positive, `excluded`: n, Brier, ECE and AUROC without them; and with a column `well_formed`, `malformed`, the
+    share that is not well formed.
     """
     keys = [key for key in KEYS if key in frame.columns]
     tally = Tally(keys, keep_rows=intervals)
@@ -56,7 +56,7 @@ def score_counts(
     interval_metrics: Sequence[str] = COMPARED,
     progress: bool = False,
 ) -> Scores:
-    """The scores of counted responses, which must have kept their rows for `intervals`."""
+    """The scores of counted responses; `intervals` need counts that kept their rows."""
     values, questions = counts.values, counts.questions
     found: Scores = {"overall": _measured(values, questions), "datasets": {}, "splits": {}}
     members: dict[str, list[str]] = {}
@@ -74,7 +74,7 @@ def score_counts(
 
 
 def _checked(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """What is counted of `frame`: confidences as decimals or null, correctness as booleans."""
+    """The columns of `frame` that are counted: confidences as decimals or null, correctness as booleans."""
     for key in keys:
         if key != "question_id" and frame[key].null_count():
             raise InputError(
@@ -95,7 +95,7 @@ def _parts(frame: pl.DataFrame, column: str) -> dict[str, pl.DataFrame]:
 
 
 def _members(values: pl.DataFrame) -> dict[str, list[str]]:
-    """The datasets of each split; a dataset belongs to one."""
+    """The datasets of each split; a dataset in two splits is refused."""
     if "split" not in values.columns:
         return {}
     pairs = values.select("dataset", "split").unique().sort("dataset", "split")
@@ -146,7 +146,7 @@ def _excluded(readable: pl.DataFrame) -> Metrics:
 
 
 def _mean_over(parts: Sequence[Metrics], pooled: ConfidenceTable) -> Means:
-    """Means over the datasets of a split, and what is a figure of all their rows, `pooled`."""
+    """Means over the datasets of a split, and the metrics of all their rows, `pooled`."""
     shares = [name for name in ("unreadable", "malformed") if name in parts[0]]
     found: Means = {
         name: _mean(part[name] for part in parts) for name in (*TABLE_METRICS, *QUESTION_METRICS, *shares)
@@ -162,7 +162,7 @@ def _mean_over(parts: Sequence[Metrics], pooled: ConfidenceTable) -> Means:
         "ece_convention": ECE_CONVENTION,
     }
     if any("excluded" in part for part in parts):
-        # A dataset without unreadable responses is the same under both policies.
+        # A dataset without unreadable responses has no `excluded`; its figures would be the same.
         readable = [part.get("excluded", part) for part in parts]
         found["excluded"] = {key: _mean(part[key] for part in readable) for key in EXCLUDED_KEYS}
         found["excluded"]["n"] = sum(part["n"] for part in readable)

@@ -1,7 +1,7 @@
 """Selects part of a table of responses: rows where columns have given values, or each value of a column in turn.
 
 Used by every command that reads responses, so that `--where` and `--by` mean the same in all of them. Cells are compared
-as text, as `files.reading.batches` reads them. Does not judge or score a row.
+as text, as `files.reading.batches` reads them. Does not check or score rows.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from calibsft.errors import InputError
 from calibsft.files.cells import EMPTY, refuse_where, shown, some
 from calibsft.files.reading import read_columns
 
-# Nobody reads more results than this, and a column of names is easily mistaken for one of groups.
+# Nobody reads more results than this: a column with more values is probably given by mistake.
 MOST_VALUES = 100
 SHOWN_VALUES = 5
 
@@ -53,7 +53,7 @@ class Where:
         return list(dict.fromkeys(column for column, _ in self.pairs))
 
     def also(self, column: str, value: str) -> "Where":
-        """Those of the rows where `column` is `value`."""
+        """The same with `column` equal to `value`, in place of other values of that column."""
         others = (pair for pair in self.pairs if pair[0] != column)
         return Where((*others, (column, value)))
 
@@ -70,7 +70,7 @@ class Where:
         return reduce(and_, each, pl.repeat(True, pl.len()))
 
     def mask(self, rows: pl.DataFrame) -> pl.Series:
-        """Which rows are taken of a table that has the columns."""
+        """Which rows of a table are taken; it must have the columns."""
         return rows.select(self.expression).to_series()
 
     def of_file(self, path: Path, rows: pl.DataFrame) -> pl.DataFrame:
@@ -83,7 +83,7 @@ class Where:
         return taken
 
     def refuse_none(self, path: Path) -> NoReturn:
-        """Say that no row is taken, and what the columns hold instead."""
+        """Refuse the file because no row is taken; names values that the columns have."""
         held = _texts(path, self.columns)
         values = {name: held[name].fill_null("").unique().sort() for name in self.columns}
         known = "; ".join(f"{name} is {some(values[name], SHOWN_VALUES)}" for name in values)
@@ -91,7 +91,7 @@ class Where:
 
 
 def parts(path: Path, where: Where, by: str | None) -> dict[str, Where]:
-    """What to take for each result: for every value of the column `by`, or `where` alone under an empty name."""
+    """The rows of each result: one for every value of the column `by`; without `by`, `where` under an empty name."""
     if by is None:
         return {"": where}
     table = _texts(path, [*where.columns, by])

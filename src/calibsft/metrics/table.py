@@ -1,7 +1,7 @@
-"""The confidence table: each distinct confidence with how many responses stated it and were right.
+"""The confidence table: for each distinct confidence, how many responses stated it and how many of those were right.
 
-Every metric of one dataset is a function of this table, so the order of the rows cannot matter and ten
-million responses are sorted once. Does not check its input (`evaluate` does) and keeps no question ids.
+Almost every metric is a function of this table, so the order of the rows cannot matter and responses are counted only once.
+Does not check its input (`evaluate` does) and keeps no question ids.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class ConfidenceTable:
     @classmethod
     def from_rows(cls, confidence: NDArray[Any], correct: NDArray[Any]) -> "ConfidenceTable":
         """Count checked rows: `confidence` in [0, 1], `correct` 0 or 1, equal lengths."""
-        # Grouping by hash beats sorting twentyfold where few values are stated, which is the usual case.
+        # With few distinct values, the usual case, grouping by hash is twenty times faster than sorting.
         rows = pl.DataFrame({"value": confidence, "correct": np.asarray(correct, dtype=bool)})
         counts = rows.group_by("value").agg(n=pl.len(), k=pl.col("correct").sum()).sort("value")
         n, k = (counts[name].to_numpy().astype(np.int64) for name in ("n", "k"))
@@ -43,7 +43,7 @@ class ConfidenceTable:
 
     @classmethod
     def from_counts(cls, values: pl.DataFrame) -> "ConfidenceTable":
-        """Add up how often, `n`, each `confidence` occurs with each `correct`; an unread confidence counts as 0."""
+        """Add up `n`, how often each `confidence` occurs with each `correct`; an unreadable confidence counts as 0."""
         confidence, n = pl.col("confidence").fill_null(0), pl.col("n")
         counts = values.group_by(confidence).agg(n.sum(), k=(n * pl.col("correct")).sum()).sort("confidence")
         return cls(*(counts[name].to_numpy() for name in ("confidence", "n", "k")))

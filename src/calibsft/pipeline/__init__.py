@@ -1,8 +1,7 @@
-"""Which stages a recipe needs, in order, skipping what is done and running side by side what can.
+"""Plans and runs the stages of a recipe: finished ones are skipped, independent ones can run in parallel.
 
-A stage names the settings that shape it and what it reads. Its folder records both, so a finished stage is skipped when
-nothing that shaped it has changed, and refused - by the name of the changed key - when something has. Heavy libraries
-are imported when a stage runs, never before.
+The folder of a stage records its settings and inputs. A finished stage is skipped if neither has changed; otherwise it is
+refused, and the error names the changed key. Heavy libraries are imported when a stage runs, never before.
 """
 
 from calibsft.pipeline.execute import run_pipeline

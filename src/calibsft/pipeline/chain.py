@@ -13,8 +13,8 @@ from calibsft.stages.sft import SftStage
 class Chain:
     """One model of a run.
 
-    `steps` are "calibsft" and names of RL methods. `other_format` is the confidence format where a method needs
-    another one than the recipe's, empty otherwise. `seed` is that of its trainings in a recipe with several of them.
+    `steps` are "calibsft" and names of RL methods. `other_format` is its confidence format if a method needs another one
+    than the recipe's, else empty. `seed` is the seed of its trainings if the recipe has several.
     """
 
     steps: tuple[str, ...]
@@ -32,9 +32,9 @@ class Chain:
 
     @property
     def sampled(self) -> "Chain":
-        """The model whose rollouts this one learns from: itself, but the base is sampled in the recipe's format alone.
+        """The model itself, as it is sampled: the base only in the recipe's format.
 
-        A training set in another format is the same responses with their confidences rewritten.
+        A training set in another format has the same responses with their confidences rewritten.
         """
         return self if self.steps else replace(self, other_format="")
 
@@ -45,7 +45,7 @@ class Chain:
 
     @property
     def prior(self) -> str:
-        """The stage that measures what RL could learn from the model."""
+        """The stage that measures the model's prior."""
         return self.evaluation.replace("eval", "prior", 1)
 
     @property
@@ -73,6 +73,6 @@ def chains(recipe: Recipe) -> Iterator[Chain]:
 
 
 def other_format(recipe: Recipe, pipeline: tuple[str, ...]) -> str:
-    """The format that a method of the pipeline is defined for, where the recipe's own is not."""
+    """The format that a method of the pipeline needs, if it cannot use the recipe's; else empty."""
     needed = [METHODS[step].formats for step in pipeline if step in METHODS and METHODS[step].formats]
     return needed[0][0] if needed and recipe.format not in needed[0] else ""

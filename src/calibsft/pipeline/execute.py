@@ -1,8 +1,8 @@
-"""Run the stages of a plan: what is done is skipped, what does not wait for each other runs side by side.
+"""Run the stages of a plan: finished stages are skipped, independent ones can run in parallel.
 
-One stage at a time runs in this process, with its live progress line. Where the recipe allows several jobs and
-several stages are ready, each gets a process of its own. A stage that fails does not stop those beside it; the
-run ends when they have finished, and a rerun goes on from there.
+A single stage runs in this process, with a live progress line. If the recipe allows several jobs and several stages are
+ready, each gets its own process. A stage that fails does not stop the others that run; the run ends when they have
+finished, and a rerun continues from there.
 """
 
 import os
@@ -21,19 +21,19 @@ from calibsft.progress import require_one_process, warn
 from calibsft.recipe import Recipe
 
 PARENT_CHECK_SECONDS = 1.0
-# Workers of a run that was killed end within seconds; the rerun waits so long for the stage that one of them holds.
+# Processes of a killed run end within seconds; a rerun waits this long for a stage that one of them still holds.
 WORKER_PATIENCE = 10 * PARENT_CHECK_SECONDS
 
 
 def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False, hash_check: bool = True) -> None:
-    """Do what is missing of `recipe` in `root`.
+    """Do the unfinished stages of `recipe` in `root`.
 
     Parameters
     ----------
     fresh
         Start over every stage whose settings or inputs changed, instead of refusing.
     hash_check
-        Refuse to read files of finished stages that are not as their manifests say.
+        Refuse files of finished stages that differ from their manifests.
     """
     require_one_process("run")
     stages = plan(recipe, root)
@@ -42,7 +42,7 @@ def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False, hash_check: bo
         if not fresh:
             _refuse_changed(root, stages)
         write_text(root / SETTINGS, recipe.to_yaml())
-        # A launcher's process has one address to meet others at, which two stages side by side cannot share.
+        # A launcher gives one address to connect its processes, which two stages in parallel cannot share.
         if recipe.jobs == 1 or "WORLD_SIZE" in os.environ:
             for planned in stages:
                 perform(root, planned, fresh, hash_check)
@@ -51,7 +51,7 @@ def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False, hash_check: bo
 
 
 def _require_one_gpu(recipe: Recipe, root: Path, stages: list[Planned]) -> None:
-    """Refuse trainings on several GPUs before the hours of work that come before them."""
+    """Refuse trainings on several GPUs now, not after hours of other stages."""
     if all((root / planned.name / MANIFEST).is_file() for planned in stages if planned.stage.shared):
         return
     from calibsft.models import visible_gpus
@@ -65,7 +65,7 @@ def _require_one_gpu(recipe: Recipe, root: Path, stages: list[Planned]) -> None:
 
 
 def _refuse_changed(root: Path, stages: list[Planned]) -> None:
-    """Refuse changed settings of every stage before the first one begins, and changed inputs as far as they exist."""
+    """Refuse changed settings of any stage before the first one begins, and changed inputs if they exist already."""
     for planned in stages:
         path, stage = root / planned.name, planned.stage
         if all((root / name / MANIFEST).is_file() for name in planned.needs):
@@ -76,7 +76,7 @@ def _refuse_changed(root: Path, stages: list[Planned]) -> None:
 
 
 def perform(root: Path, planned: Planned, fresh: bool, hash_check: bool) -> None:
-    """Do one stage unless it is done; the stages that it needs are."""
+    """Do one stage unless it is finished; the stages that it needs must be."""
     planned.stage.perform(root / planned.name, planned.name, fresh, hash_check, WORKER_PATIENCE)
 
 
@@ -109,7 +109,7 @@ def _side_by_side(jobs: int, root: Path, waiting: list[Planned], fresh: bool, ha
 
 
 def _explained(error: BaseException | None) -> BaseException | None:
-    """The error of a stage; a process that was killed from outside cannot say so itself."""
+    """The error of a stage, with a sentence of its own for a process that was killed from outside."""
     if isinstance(error, BrokenProcessPool):
         return InputError(
             "a stage's process was killed from outside, perhaps out of memory; run the same command again to go on,"
@@ -124,13 +124,13 @@ def _is_done(planned: Planned, root: Path, fresh: bool) -> bool:
 
 
 def _begin_worker(parent: int) -> None:
-    """Set up a process that works beside others: plain progress lines, and no life after the parent's death."""
+    """Set up a process that runs in parallel with others: plain progress lines, and it ends with its parent."""
     progress.ALONE = False
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
-    # A killed parent cannot tell its workers; a rerun must not find one still writing.
+    # A killed parent cannot end its processes, and a rerun must not find one still writing.
     while os.getppid() == parent:
         time.sleep(PARENT_CHECK_SECONDS)
     os._exit(1)

@@ -1,9 +1,9 @@
-"""From a recipe to its stages, each after those that it reads.
+"""The stages of a recipe, each after those that it reads.
 
-CalibSFT is four stages on the model before it (rollout, verify, build, sft); RL is one, which reads questions and
-success rates from the base model's rollouts. Every model is evaluated. Models that share a beginning share its
-stages, by name. With several training seeds every training and all that depends on it is there once for each, while
-what is sampled, built and evaluated keeps the recipe's seed: models of two seeds differ by their trainings alone.
+CalibSFT is four stages on the model before it (rollout, verify, build, sft). RL is one, which reads questions and success
+rates from the base model's rollouts. Every model is evaluated. Models with the same first steps share the stages of these
+steps. With several training seeds, every training and all that depends on it is done once per seed. Sampling, building and
+evaluation keep the recipe's seed, so models of two seeds differ only by their trainings.
 """
 
 from collections.abc import Iterator
@@ -55,7 +55,7 @@ def plan(recipe: Recipe, root: Path) -> list[Planned]:
 
 
 def load_checked(name_or_path: str, overrides: list[str] | None = None) -> Recipe:
-    """A recipe all of whose stages can be planned: settings that do not go together are refused now, not hours later."""
+    """A recipe whose stages were all planned: settings that do not fit together are refused now, not hours later."""
     recipe = load_recipe(name_or_path, overrides)
     try:
         plan(recipe, Path())
@@ -65,7 +65,7 @@ def load_checked(name_or_path: str, overrides: list[str] | None = None) -> Recip
 
 
 def stage_names(recipe: Recipe) -> list[str]:
-    """The names of a recipe's stages, in the order of the work."""
+    """The names of a recipe's stages, in order."""
     return [planned.name for planned in plan(recipe, Path())]
 
 
@@ -76,7 +76,7 @@ class _Planner:
         self._recipe, self._root = recipe, root
 
     def model(self, chain: Chain) -> Iterator[Planned]:
-        """How the model of `chain` is made from the one before it, and its evaluation."""
+        """The stages that make the model of `chain` from the one before it, and its evaluation."""
         if not chain.steps:
             if self._recipe.trains_base:
                 yield Planned(chain.training, self._stage(BaseStage, chain), ())
@@ -123,7 +123,7 @@ class _Planner:
         yield Planned(chain.training, tuned, (*self._before(parent), build))
 
     def _evidence(self, chain: Chain) -> Iterator[Planned]:
-        """What the target needs to know of the responses of `chain`, where it needs anything."""
+        """The evidence that the target needs of the responses of `chain`, if it needs any."""
         names, graded = TARGETS[self._recipe.targets.name].evidence, self._graded(chain)
         if names:
             measured = self._stage(
@@ -136,7 +136,7 @@ class _Planner:
             yield Planned(chain.stage(EvidenceStage.kind), measured, graded)
 
     def _prior(self, chain: Chain) -> Iterator[Planned]:
-        """What a model that RL starts from can learn, where the recipe asks for it."""
+        """The prior of a model that RL starts from, if the recipe asks for it."""
         if self._recipe.prior.contexts:
             measured = self._stage(
                 PriorStage, chain, model=self._checkpoint(chain), evaluation=self._root / chain.evaluation
@@ -157,7 +157,7 @@ class _Planner:
         return Planned(chain.training, trained, (*self._before(chain.parent), *graded))
 
     def _stage(self, kind: type[Stage], chain: Chain, **own: Any) -> Stage:
-        """A stage with what is its own; everything else that it has in common with the recipe is the recipe's."""
+        """A stage with the fields in `own`; its other fields come from the recipe, if the recipe has them."""
         shared = {
             name: getattr(self._recipe, name) for name in kind.model_fields if hasattr(self._recipe, name)
         }
@@ -170,7 +170,7 @@ class _Planner:
         return chain.stage(RolloutStage.kind), chain.stage(VerifyStage.kind)
 
     def _before(self, chain: Chain) -> tuple[str, ...]:
-        """The stage that makes the model of `chain`; none for a base that the recipe names."""
+        """The stage that makes the model of `chain`; none for a base model that is loaded."""
         return (chain.training,) if chain.steps or self._recipe.trains_base else ()
 
     def _checkpoint(self, chain: Chain) -> str:

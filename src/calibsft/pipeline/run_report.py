@@ -1,4 +1,4 @@
-"""The report of a run as a stage of it, for those who write it again."""
+"""Finds the report stage of a run, to write the report again."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from calibsft.recipe import load_recipe
 
 
 def report_of(root: Path) -> Planned | None:
-    """The report of the run in `root`; None while a stage that it shows is missing, or without a recipe there."""
+    """The report stage of the run in `root`; None if a stage that it shows is unfinished, or if there is no recipe."""
     try:
         planned = plan(load_recipe(str(root / SETTINGS)), root)[-1]
         planned.stage.inputs()  # refuses a stage that is not finished
@@ -19,5 +19,5 @@ def report_of(root: Path) -> Planned | None:
 
 
 def belongs_to_run(path: Path) -> bool:
-    """Whether `path` is the place of a run's report, or a file directly in it."""
+    """Whether `path` is the report folder of a run, or a file directly in it."""
     return any(place.name == REPORT and (place.parent / SETTINGS).is_file() for place in (path, path.parent))

@@ -1,7 +1,7 @@
 """What every section of settings is: typed, frozen, strict.
 
-Each room owns its section; `recipe` composes them, and commands and the Python API take their options from them. An unknown
-key is refused with the nearest right one, a wrong value by its key. Knows no section itself.
+Each room owns its section; `recipe` composes them, and commands and the Python API take their options from them. The error
+for an unknown key names the nearest known one; the error for a wrong value names its key. Knows no section itself.
 """
 
 from calibsft.settings.base import (

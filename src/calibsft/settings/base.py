@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-# numpy takes no larger one.
+# The largest that numpy takes.
 LARGEST_SEED = 2**32 - 1
 
 
@@ -20,16 +20,16 @@ class Mark(Enum):
 
 
 class Flag:
-    """How the command line calls a field of a command's main section, in its annotation; several flags are alternatives.
+    """The option for a field of a command's main section, in its annotation; several flags are alternative options.
 
     Parameters
     ----------
     names
         Spellings of one option.
     help
-        What to say of it, where that is not the field's description.
+        Its help text, if that is not the field's description.
     always
-        Whether the name also holds where the section is not the main one.
+        Whether the name is also used if the section is not the main one.
     """
 
     def __init__(self, *names: str, help: str = "", always: bool = False) -> None:

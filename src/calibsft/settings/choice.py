@@ -1,4 +1,4 @@
-"""Sections whose class depends on the name in them: a target, an engine or a method brings keys of its own."""
+"""Sections whose class depends on the name in them: a target, an engine or a method has its own keys."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,8 +15,8 @@ from calibsft.settings.base import Settings
 class OneOf:
     """Marks a section whose class depends on the `name` in it.
 
-    `kind` says what it names; without a `default` a name must be given; `words` says something of each name, or nothing
-    of any.
+    `kind` is what the name chooses, such as "target". Without a `default` a name must be given. `words` describes every
+    name, or is empty.
     """
 
     kind: str
@@ -26,12 +26,12 @@ class OneOf:
 
     @property
     def help(self) -> str:
-        """The names that can be chosen, in words."""
+        """The help text: the names that can be chosen."""
         names = [f"{name}: {self.words[name]}" if self.words else name for name in self.classes]
         return f"one of {'; '.join(names) if self.words else ', '.join(names)}"
 
     def class_of(self, data: Any) -> type[Settings]:
-        """The class of a section given as plain data; an unknown name is refused with the nearest right one."""
+        """The class of a section given as plain data; the error for an unknown name suggests the nearest known one."""
         name = str(self.name_of(data))
         if not name:
             raise InputError(f"no {self.kind} is named; name one of {', '.join(self.classes)}")
@@ -48,21 +48,21 @@ class OneOf:
 
     @property
     def remedy(self) -> str:
-        """What to do with a key of another name's section."""
+        """What an error advises about a key that belongs to another name."""
         return "leave it out"
 
     def named(self, data: Any) -> Any:
         return {"name": self.default, **data} if isinstance(data, dict) else data
 
     def section(self) -> Any:
-        """The type of such a section."""
+        """The type annotation of such a section."""
         tagged = tuple(Annotated[section, Tag(name)] for name, section in self.classes.items())
         return Annotated[Union[tagged], Discriminator(self.name_of), BeforeValidator(self.named), self]  # noqa: UP007
 
 
 @dataclass(frozen=True, slots=True)
 class CommonTo:
-    """Marks a section of what the classes of `choice` have in common; `place` is where each gets what is its own."""
+    """Marks a section of the keys that the classes of `choice` share; the other keys go under `place`."""
 
     choice: OneOf
     place: str
@@ -76,12 +76,12 @@ class CommonTo:
 
 
 def choice_of(field: FieldInfo) -> OneOf | None:
-    """The choice that a field's section depends on, None for any other field."""
+    """The choice that a field's section depends on; None for other fields."""
     return next((marker for marker in field.metadata if isinstance(marker, OneOf)), None)
 
 
 def section_class(field: FieldInfo, data: Any = None) -> type[Settings] | None:
-    """The class of the section that a field holds, None where it holds a value; `data` decides where there is a choice."""
+    """The class of a field's section, None if the field is a plain value; `data` names the choice, if there is one."""
     if choice := choice_of(field):
         return choice.class_of({} if data is None else data)
     kinds = (field.annotation, *get_args(field.annotation))

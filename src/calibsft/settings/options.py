@@ -1,7 +1,7 @@
-"""Settings as flat options: what commands offer and what the Python API takes by keyword.
+"""Settings as flat options: flags of commands, keywords of the Python API.
 
-A field of the main section is called by its own name, one of another section by both names; a `Flag` on the field says
-otherwise. Options hold no defaults of their own: what is not given is left to the settings class.
+An option has the name of its field; outside the main section, the name of the section comes first. A `Flag` on the field
+changes that. Options set no defaults: the settings class does.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,19 +24,19 @@ class Option:
     Attributes
     ----------
     key
-        Where it goes in the settings, from the outermost section inwards.
+        Its place in the settings, from the outermost section inwards.
     flags
-        How the command line spells it; none for a positional argument.
+        Its spellings on the command line; none for a positional argument.
     type
-        What it is parsed as: int, float, bool, str, Path, or list[str] for an option that is repeated.
+        The type that it is parsed as: int, float, bool, str, Path, or list[str] for an option that is repeated.
     joined
         Whether one text holds several values, separated by commas.
     default
-        Its default in words.
+        Its default, as help shows it.
     required
         Whether it must be given; of alternatives, one of them.
     alternative
-        Whether other options say the same in another way.
+        Whether other options set the same key.
     """
 
     key: tuple[str, ...]
@@ -51,13 +51,13 @@ class Option:
 
     @property
     def name(self) -> str:
-        """How Python calls it."""
+        """Its name in Python."""
         word = self.flags[0].lstrip("-") if self.flags else self.key[-1]
         return word.replace("-", "_").replace(".", "_")
 
 
 def options_of(kind: type[Settings], main: str = "") -> list[Option]:
-    """All options of a settings class; fields of its section `main` are called by their own names."""
+    """All options of a settings class; those of its section `main` have no prefix."""
     found: dict[tuple[str, ...], Option] = {}
     for option in _options(kind, main, (), ""):
         found.setdefault(option.flags or option.key, option)
@@ -65,7 +65,7 @@ def options_of(kind: type[Settings], main: str = "") -> list[Option]:
 
 
 def nested(options: list[Option], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that were given, by option name, as nested data for the settings class."""
+    """The given values, by option name, as nested data for the settings class."""
     data: dict[str, Any] = {}
     for option in options:
         value = given.get(option.name)
@@ -114,7 +114,7 @@ def _options(kind: type[Settings], main: str, path: tuple[str, ...], prefix: str
 
 
 def _of_choice(choice: OneOf, main: str, path: tuple[str, ...], prefix: str) -> Iterator[Option]:
-    """What is chosen, and what can be said of each choice."""
+    """The option that chooses, and the options of every class that can be chosen."""
     flag = f"--{choice.kind}"
     must = not choice.default
     yield Option((*path, "name"), (flag,), str, False, choice.default, must, False, choice.help, path[0])
@@ -144,7 +144,7 @@ def _flags(field: FieldInfo, key: tuple[str, ...], prefix: str) -> list[Flag]:
 
 
 def _parsed_as(annotation: Any, repeated: bool) -> tuple[Any, bool]:
-    """What the command line parses a value as, and whether several are joined in one text."""
+    """The type that the command line parses a value as, and whether one text holds several."""
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _parsed_as(inner[0], repeated)

@@ -8,7 +8,7 @@ from calibsft.yaml_text import YamlProblem, parse_yaml
 
 
 def merged(settings: dict[str, Any], differing: dict[str, Any]) -> dict[str, Any]:
-    """`settings` with what differs, section by section."""
+    """`settings` with the values of `differing`, merged section by section."""
     found = dict(settings)
     for key, value in differing.items():
         below = found.get(key)
@@ -17,7 +17,7 @@ def merged(settings: dict[str, Any], differing: dict[str, Any]) -> dict[str, Any
 
 
 def parse_overrides(overrides: list[str]) -> dict[str, Any]:
-    """Dotted overrides alone, as nested data."""
+    """Dotted overrides as nested data."""
     data: dict[str, Any] = {}
     for override in overrides:
         apply_override(data, override)
@@ -30,7 +30,7 @@ def apply_override(data: dict[str, Any], override: str) -> None:
         raise InputError(f"--set {override}: write it as key=value, for example --set rollout.samples=8")
     *sections, last = key.split(".")
     for section in sections:
-        if data.get(section) is None:  # absent, or a section whose keys are all left out
+        if data.get(section) is None:  # absent, or a section without keys
             data[section] = {}
         data = data[section]
         if not isinstance(data, dict):

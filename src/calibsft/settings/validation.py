@@ -1,4 +1,4 @@
-"""Plain data to settings; what is wrong is told by its key, with the way out."""
+"""Turns plain data into settings; an error names the key, the value and the remedy."""
 
 import re
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ S = TypeVar("S", bound=Settings)
 
 
 def validated(kind: type[S], data: dict[str, Any], source: str, choice: OneOf | None = None) -> S:
-    """`data` as settings, or an error that names the key, the value and the way out.
+    """`data` as settings, or an error that names the key, the value and the remedy.
 
-    `choice` is the one that `kind` was chosen by, if it was.
+    `choice` is the choice that gave `kind`, if there was one.
     """
     _refuse_unknown_keys(kind, data, source, "", choice)
     try:
@@ -28,11 +28,11 @@ def validated(kind: type[S], data: dict[str, Any], source: str, choice: OneOf | 
         first = error.errors()[0]
         key = ".".join(_key(kind, first["loc"]))
         if first["type"] == "value_error":
-            told = first["ctx"]["error"]
-            if isinstance(told, InputError):  # a whole sentence
-                raise InputError(f"{source}: {told}") from error
-            # a rule about several keys, in our own words
-            raise InputError(f"{source}: {told}; change either") from error
+            problem = first["ctx"]["error"]
+            if isinstance(problem, InputError):  # already has its remedy
+                raise InputError(f"{source}: {problem}") from error
+            # a rule about several keys
+            raise InputError(f"{source}: {problem}; change either") from error
         if first["type"] == "missing":
             raise InputError(f"{source}: {key} is missing; add it") from error
         if first["type"] == "literal_error":
@@ -49,7 +49,7 @@ def _refuse_word(source: str, key: str, given: Any, known: list[str]) -> NoRetur
 
 
 def _key(kind: type[Settings], location: tuple[int | str, ...]) -> Iterator[str]:
-    """The dotted key of an error: pydantic also names the class that was chosen for a section."""
+    """The dotted key of an error, without the names of chosen classes that pydantic adds."""
     parts = iter(location)
     for part in parts:
         yield str(part)

@@ -11,7 +11,7 @@ from calibsft.stages.sft import SftStage
 from calibsft.stages.stage import Stage
 from calibsft.stages.verify import VerifyStage
 
-# Those that have a command of their own; the report of a run belongs to `calibsft report`.
+# The stages with their own command; the report of a run belongs to `calibsft report`.
 STAGES: dict[str, type[Stage]] = {
     stage.kind: stage
     for stage in (

@@ -1,4 +1,4 @@
-"""`build`: graded responses to a training set."""
+"""`build`: make a training set from graded responses."""
 
 from functools import cached_property
 from pathlib import Path
@@ -112,7 +112,7 @@ class BuildStage(Stage):
         return build_lines(BuildSummary.read(folder))
 
     def sampled_format(self) -> Format:
-        """How the responses write their confidence; refuses another format than that of the verdicts."""
+        """How the responses write their confidence; for a rollout folder it must be the format of the verdicts."""
         given = get_format(self.from_format) if self.from_format else None
         if not self.source.is_dir():
             return given or get_format(self.format)

@@ -1,4 +1,4 @@
-"""Fields that several stages have, and what they read alike."""
+"""Fields and checks that several stages share."""
 
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +11,7 @@ from calibsft.errors import InputError
 from calibsft.settings import Mark
 
 Model = Annotated[str, Mark.CONTENT, Field(description="checkpoint folder or Hub id")]
-# How fast responses are sampled does not shape them; what else an engine reads are inputs of the stage.
+# An engine's settings are about speed and memory; what else decides its responses is an input of the stage.
 Engine = Annotated[EngineSection, Mark.ADJUSTABLE]
 Verdicts = Annotated[
     Path | None, Mark.CONTENT, Field(description="folder that `calibsft verify` wrote for these rollouts")
@@ -19,7 +19,7 @@ Verdicts = Annotated[
 
 
 def verified(rollouts: Path, verdicts: Path) -> dict[str, str]:
-    """What identifies rollouts and their verdicts; refuses verdicts on others."""
+    """The content hashes of rollouts and their verdicts; verdicts on other rollouts are refused."""
     manifests = {"rollout": read_manifest(rollouts), "verify": read_manifest(verdicts)}
     hashes = {stage: str(manifest["content_hash"]) for stage, manifest in manifests.items()}
     if manifests["verify"]["inputs"].get("rollout") != hashes["rollout"]:
@@ -30,6 +30,6 @@ def verified(rollouts: Path, verdicts: Path) -> dict[str, str]:
 
 
 def rollouts_hash(rollouts: Path) -> str:
-    """The content of the finished stage that holds `rollouts`: a rollout stage, or an evaluation around them."""
+    """The content hash of the finished stage that holds `rollouts`: a rollout stage, or the evaluation that they are part of."""
     inside = (rollouts.parent / MANIFEST).is_file() and not (rollouts / MANIFEST).is_file()
     return str(read_manifest(rollouts.parent if inside else rollouts)["content_hash"])

@@ -1,4 +1,4 @@
-"""`evidence`: measure what targets, estimators and reports need to know of responses."""
+"""`evidence`: measure the evidence that targets, estimators and reports need."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar

@@ -1,4 +1,4 @@
-"""`report`: the page of a run, made of its finished stages."""
+"""`report`: the page of a run, from its finished stages."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar
@@ -11,7 +11,7 @@ from calibsft.stages.stage import Facts, Stage
 class ReportStage(Stage):
     """Write the page of a run: tables, figures, every response.
 
-    `last` are the stages that no other one reads.
+    `last` are the stages that no other stage reads.
     """
 
     kind: ClassVar[str] = "report"

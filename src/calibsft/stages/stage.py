@@ -1,7 +1,7 @@
-"""What a stage is: settings that shape its result, what it reads, its work, and what its folder then says.
+"""What a stage is: settings that shape its result, inputs, work, and results.
 
-`calibsft run`, the single command and the Python API perform the same object, so they write the same folder, resume and
-refuse alike. Knows no stage by name: they are listed in `calibsft.stages.STAGES`.
+`calibsft run`, the single command and the Python API perform the same object, so all three write the same folder, resume
+and refuse in the same way. Knows no stage by name: they are listed in `calibsft.stages.STAGES`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,23 +22,23 @@ Facts = dict[str, Any]
 
 
 class Stage(Settings):
-    """One unit of work that leaves a folder behind.
+    """One unit of work that leaves a folder.
 
-    Fields marked `ADJUSTABLE` do not shape the result; of those marked `CONTENT` the content counts and not the name.
+    Fields marked `ADJUSTABLE` do not shape the result. Of a path marked `CONTENT`, the content shapes it, not the name.
     """
 
     kind: ClassVar[str]
     main: ClassVar[str] = ""  # the section whose options need no prefix
-    shared: ClassVar[bool] = False  # whether several processes of a launcher do it together
+    shared: ClassVar[bool] = False  # whether several processes of a launcher share the work
 
     @classmethod
     def options(cls) -> list[Option]:
-        """What can be given on the command line or by keyword."""
+        """The options that the command line takes as flags and Python as keywords."""
         return options_of(cls, cls.main)
 
     @classmethod
     def of(cls, given: Mapping[str, Any], overrides: Sequence[str] = ()) -> Self:
-        """The stage with these options, and dotted keys of its main section or of the whole stage."""
+        """The stage with these options and overrides, which are dotted keys of its main section or of the whole stage."""
         options = cls.options()
         _refuse_unknown(given, [option.name for option in options], list(cls.model_fields))
         sections = {name: value for name, value in given.items() if isinstance(value, Settings | dict)}
@@ -53,17 +53,17 @@ class Stage(Settings):
         return f"{cls.main}.{override}" if cls.main and first not in cls.model_fields else override
 
     def check(self) -> None:
-        """Refuse settings that do not go together; what the stage reads need not be there yet."""
+        """Refuse settings that do not fit together; the inputs need not exist yet."""
 
     def look(self) -> None:
-        """Refuse what the stage reads if it cannot be used, before the folder is begun."""
+        """Refuse unusable inputs, before the folder is made."""
 
     def inputs(self) -> dict[str, str]:
         """What identifies the content that the stage reads, by name."""
         return {}
 
     def reads(self) -> tuple[Path, ...]:
-        """The files and folders that it reads, of those that other stages may have made."""
+        """The existing files and folders that it reads, which other stages may have made."""
         values = [getattr(self, name) for name in self._marked(Mark.CONTENT)]
         return tuple(path for value in values if value is not None and (path := Path(value)).exists())
 
@@ -76,15 +76,15 @@ class Stage(Settings):
         raise NotImplementedError
 
     def results(self, folder: Path) -> dict[str, Any]:
-        """What the finished folder says, as plain data."""
+        """The results in the finished folder, as plain data."""
         return {}
 
     def lines(self, folder: Path) -> list[str]:
-        """The same in words, for people."""
+        """The results as lines of text, for people."""
         return []
 
     def folder(self, path: Path, label: str = "") -> StageFolder:
-        """The folder of this stage at `path`, with everything that identifies its content."""
+        """The folder of this stage at `path`, with the settings and inputs that identify its content."""
         return StageFolder(
             path, self.kind, self.shaped_by(), self.inputs(), self.reads(), older_grader, label or self.kind
         )
@@ -98,7 +98,7 @@ class Stage(Settings):
         patience: float = 0.0,
         again: bool = False,
     ) -> None:
-        """Do the stage in `path` unless it is done there already; see `StageFolder.perform`."""
+        """Do the stage in `path` unless it is finished there; see `StageFolder.perform`."""
         if not self.shared:
             require_one_process(self.kind)
         self.check()
@@ -108,7 +108,7 @@ class Stage(Settings):
 
     def _worker(self, label: str) -> Callable[[Path], Facts]:
         def work(folder: Path) -> Facts:
-            # Here, and not where the model is loaded: until then libraries are imported for seconds.
+            # Done here, so that a model that cannot be used is refused before libraries are imported for seconds.
             if "model" in type(self).model_fields:
                 prepare_model(getattr(self, "model"))  # noqa: B009
             return self.work(folder, label)
@@ -127,7 +127,7 @@ def _refuse_unknown(given: Mapping[str, Any], options: list[str], fields: list[s
 
 
 def _shaping(settings: Settings, data: dict[str, Any]) -> dict[str, Any]:
-    """`data` without what does not shape the result, and without paths whose content does, in all sections."""
+    """`data` without fields marked `ADJUSTABLE` or `CONTENT`, in all sections."""
     found = {}
     for name, value in data.items():
         if {Mark.ADJUSTABLE, Mark.CONTENT} & {*_marks(type(settings).model_fields[name])}:

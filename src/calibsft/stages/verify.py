@@ -15,7 +15,7 @@ from calibsft.settings import Device, Dtype, Mark
 from calibsft.stages.common import rollouts_hash
 from calibsft.stages.stage import Facts, Stage
 
-# Outside these bounds nearly all targets of CalibSFT lie at one end.
+# With an accuracy outside these bounds, nearly all targets of CalibSFT lie at one end.
 TEACHING = (0.05, 0.95)
 
 

@@ -1,4 +1,4 @@
-"""What each response should have said: targets, balancing, and the training set made of them."""
+"""The confidence that each response should have stated: targets, balancing, and the training set from them."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,7 @@
 """Target-balanced sampling: the same number of responses for every target value.
 
-Rows are chosen by the smallest keyed hash of their id, which is a uniform draw without replacement that
-depends on the seed and the ids alone: not on row order, shards, or which other rows were loaded.
+The rows with the smallest keyed hashes of their ids are chosen. That is a uniform draw without replacement, and it depends
+only on the seed and the ids: not on row order, shards, or which other rows were loaded.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from calibsft.errors import InputError
 
-# A group: its exact value, or its number in the order of values.
+# A group: its exact value, or its number in ascending order of values.
 G = TypeVar("G", int, Fraction)
 
 
@@ -28,16 +28,16 @@ class Balanced(Generic[G]):
 def balance(
     groups: Sequence[G], ids: Iterable[Hashable], seed: int, draw: int = 0, min_group: int = 1
 ) -> Balanced[G]:
-    """Draw as many rows from each group as the smallest group has.
+    """Draw as many rows from each group as the smallest remaining group has.
 
     Parameters
     ----------
     groups, ids
         The group and the unique id of each row.
     draw
-        Number of the draw: 0, 1, … give independent draws under one seed.
+        Number of the draw: 0, 1, … give independent draws with one seed.
     min_group
-        Groups with fewer rows are left out instead of shrinking all others to their size.
+        Groups with fewer rows are left out, so that they do not shrink all others to their size.
 
     Returns
     -------

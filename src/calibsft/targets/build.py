@@ -1,9 +1,9 @@
 """Build the training set: success rates, labels, balanced draws, replaced confidences.
 
-The order matters and is the paper's: success rates come from all responses of a question; only then are
-malformed and unfinished ones discarded; labels are exact rationals, and balancing groups by them; the text changes
-in the characters of the confidence value and nowhere else, also where it is written in another format than it was
-sampled in. Labels need no text, so they come first, and only the text of drawn responses is ever kept.
+The order matters and is the paper's. Success rates come from all responses to a question; only then are malformed and
+unfinished ones discarded. Labels are exact rationals, and balancing groups by them. Only the characters of the confidence
+value change, even if the training set has another format than the responses. Labels need no text, so they come first, and
+only the text of drawn responses is kept.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ from calibsft.targets.texts import training_rows
 
 SFT_TABLE = "sft.parquet"
 LABEL_TABLE = "labels.parquet"
-# Why a well-formed response is not trained on, among the parser's reasons for malformed ones.
+# The reason for a well-formed response without a label, beside the parser's reasons for malformed ones.
 UNLABELLED = "unlabelled"
 
 
@@ -53,13 +53,13 @@ def build(
     pool
         Graded responses, as `targets.pool` makes them.
     settings
-        Those of the target that they name.
+        The settings of a target, which they name.
     source
-        The name that complaints use for the pool.
+        The name of the pool in errors.
     from_format
         How the pool's responses write their confidence; default: as the training set does.
     evidence
-        What was measured of the responses, by their keys; needed where the target names any.
+        The evidence of the responses, by their keys; required if the target names any.
     """
     from_format = from_format or confidence_format
     rated = _rated(pool, settings.samples, from_format, source)
@@ -91,7 +91,7 @@ def build(
 
 
 def _rated(pool: Pool, samples: int | None, from_format: Format, source: str) -> pl.DataFrame:
-    """What counts of every response that is used, with its question's success rate."""
+    """The columns `GRADED` of every response that is used, with its question's success rate."""
     refuse_no_parts(pool, source)
     graded = first_samples(pool.graded.select(*GRADED), samples).collect()
     refuse_fewer_samples(graded, samples, source)

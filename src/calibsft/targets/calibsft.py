@@ -1,8 +1,7 @@
-"""CalibSFT's mixed target: part question difficulty, part this response's own correctness.
+"""CalibSFT's mixed target: part the question's success rate, part the response's own correctness.
 
-c* = mix * q + (1 - mix) * z. Its mean over the rollouts of a question is the question's success
-probability, so every strictly proper scoring rule is still minimised there; right and wrong responses of
-one question lie 1 - mix apart.
+c* = mix * q + (1 - mix) * z, with q the success rate and z the correctness. Its mean over the rollouts of a question is q, so
+every strictly proper scoring rule is still minimised there. Right and wrong responses to one question lie 1 - mix apart.
 """
 
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""The training set as chat messages for other trainers, and the note that says how to train on it."""
+"""The training set as chat messages for other trainers, with a note on how to train on it."""
 
 import json
 from pathlib import Path
@@ -33,7 +33,7 @@ Correct rows alone would not do: they teach no low confidence.
 
 
 def write_chat(folder: Path, table: pl.DataFrame, confidence_format: Format) -> None:
-    """Leave the rows of the training set in `folder`, with the note beside them."""
+    """Write the rows of the training set and the note into `folder`."""
     write_atomic(folder / SFT_CHAT, lambda partial: _write_rows(partial, table, confidence_format))
     write_text(folder / CARD, NOTE)
 

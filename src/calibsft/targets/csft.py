@@ -1,6 +1,6 @@
-"""CSFT: every response gets its question's success rate, right or wrong alike.
+"""CSFT: every response gets its question's success rate, whether it is right or wrong.
 
-Cannot teach a model to tell its right answers from its wrong ones on one question.
+Cannot teach a model to tell right from wrong answers to the same question.
 """
 
 from fractions import Fraction

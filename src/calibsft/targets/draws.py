@@ -36,7 +36,7 @@ def choose(
 
 
 def _groups(labelled: pl.DataFrame) -> tuple[list[Fraction], list[int]]:
-    """The distinct groups in rising order, and the number of each row's group."""
+    """The distinct groups in ascending order, and the number of each row's group."""
     distinct = labelled.select(STRATUM).unique()
     strata = sorted(Fraction(*pair) for pair in distinct.iter_rows())
     numbers = {value: number for number, value in enumerate(strata)}

@@ -1,6 +1,6 @@
 """The evidence that a target needs, joined to the responses by their keys.
 
-Evidence is made by `calibsft evidence`; nothing here measures anything.
+Does not measure evidence: `calibsft evidence` does.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from calibsft.targets.target import Target
 def with_evidence(
     rows: pl.DataFrame, target: Target[Any], evidence: pl.LazyFrame | None, source: str
 ) -> pl.DataFrame:
-    """`rows` with the columns of the evidence that `target` needs, which must cover every row."""
+    """`rows` with the evidence that `target` needs; it must cover every row."""
     if not target.evidence:
         return rows
     given = pl.LazyFrame() if evidence is None else evidence
@@ -37,7 +37,7 @@ def with_evidence(
 
 
 def _columns(name: str, exact: bool) -> list[pl.Expr]:
-    """A column of evidence by its name; exact rationals as two, so many (`_k`) of so many (`_n`)."""
+    """The column of evidence `name`; exact rationals become two columns, numerator (`_k`) and denominator (`_n`)."""
     if not exact:
         return [pl.col(name)]
     parts = {"_k": "numerator", "_n": "denominator"}

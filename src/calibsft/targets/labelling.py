@@ -1,6 +1,6 @@
-"""Label responses with a target: what each should have said, and the table that keeps it.
+"""Label responses with a target, and make the table of labels.
 
-Only well-formed responses are labelled; a target may leave out some of them.
+Only well-formed responses are labelled, and a target may leave out some of them.
 """
 
 from fractions import Fraction
@@ -24,14 +24,14 @@ def label_rows(
     evidence: pl.LazyFrame | None,
     source: str,
 ) -> pl.DataFrame:
-    """The responses that can be trained on, with their exact label and the group that balancing counts them in.
+    """The responses that can be trained on, with their exact label and their stratum.
 
     Parameters
     ----------
     rated
-        All responses that count, as `rate_questions` returns them.
+        All responses that count, from `rate_questions`.
     confidence_format
-        That of the training set, for targets that are balanced by what is written.
+        The format of the training set, for targets whose strata depend on it.
     evidence, source
         As for `build`.
     """
@@ -46,7 +46,7 @@ def label_rows(
 
 
 def label_table(rated: pl.DataFrame, labelled: pl.DataFrame, chosen: pl.DataFrame) -> pl.DataFrame:
-    """What the target says of every response that counts, in the order of the keys."""
+    """The label of every response that counts, and whether it was drawn; sorted by keys."""
     drawn = chosen.select(KEYS).unique().with_columns(drawn=pl.lit(True))
     found = labelled.select(*KEYS, *LABEL).join(drawn, on=KEYS, how="left")
     rows = rated.rename({"k": "successes", "n": "rollouts"}).join(found, on=KEYS, how="left")

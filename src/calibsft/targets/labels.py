@@ -1,6 +1,6 @@
 """Exact labels of many responses, each computed once per distinct input.
 
-A label is a `Fraction` while it is computed, and two columns of integers in a table. Does not know any target.
+A label is a `Fraction` in computations, and two columns of integers in a table. Does not know any target.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,14 +22,14 @@ def once_per(
     Parameters
     ----------
     value
-        Takes one combination, in the order of `columns`, and returns an exact value, or None for none.
+        Takes one combination, in the order of `columns`, and returns an exact value or None.
     names
-        What the columns of numerators and denominators are called.
+        The names of the columns of numerators and denominators.
 
     Returns
     -------
     DataFrame
-        Numerators and denominators in the order of `rows`; null where `value` gives none or a column is null.
+        Numerators and denominators in the order of `rows`; null if `value` returns None or a column is null.
     """
     distinct = rows.select(columns).drop_nulls().unique()
     values = [value(*inputs) for inputs in distinct.iter_rows()]

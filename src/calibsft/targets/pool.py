@@ -1,6 +1,6 @@
-"""The pool of graded responses that a training set is built from: of a run, or of a user's own file.
+"""The graded responses that a training set is built from, of a run or a user's file.
 
-Lazy: millions of responses are labelled before any text is read, and texts are read part by part.
+Lazy: labels need no text, and texts are read part by part, so that millions of responses fit into memory.
 """
 
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ SINGLE = (
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Graded responses: what counts of all of them (`schema.GRADED`), and in parts what they say (`schema.TEXTS`)."""
+    """Graded responses: the columns `GRADED` of all of them, and the columns `TEXTS` in parts."""
 
     graded: pl.LazyFrame
     parts: tuple[pl.LazyFrame, ...]
 
 
 def pool_of_run(rollouts: Path, verdicts: Path) -> Pool:
-    """The pool of finished rollout and verify stages, whose parts are the shards."""
+    """The pool of finished rollout and verify stages; its parts are the shards."""
     questions = pl.scan_parquet(rollouts / QUESTIONS).select(*QUESTION_KEYS, "question")
     parts = (
         pl.scan_parquet(shard).join(questions, on=QUESTION_KEYS, validate="m:1").select(*TEXTS)
@@ -50,9 +50,9 @@ def pool_of_run(rollouts: Path, verdicts: Path) -> Pool:
 def pool_of_file(path: Path, confidence_format: Format) -> Pool:
     """The pool in a CSV, JSONL or Parquet file with question_id, question, response, correct.
 
-    Optional columns: `sample` (else rows of a question are numbered in file order), `finished` (else true),
-    `token_ids` (lists, or JSON lists as text), `dataset`. An empty response is a malformed one, not a mistake in
-    the file: leaving it out would change its question's success rate.
+    Optional columns: `sample` (default: the order of the question's rows), `finished` (default: true), `token_ids` (lists, or
+    JSON lists as text), `dataset`. An empty response is malformed, not a mistake in the file: without it the success rate
+    of its question would change.
     """
     frame = read_table(path, REQUIRED, FILLED)
     frame = response_rows(path, frame).with_columns(
@@ -69,14 +69,14 @@ def pool_of_file(path: Path, confidence_format: Format) -> Pool:
 
 
 def first_samples(graded: pl.LazyFrame, samples: int | None) -> pl.LazyFrame:
-    """The first so many responses of every question, by their numbers; None keeps all."""
+    """The first `samples` responses to every question, by sample number; None keeps all."""
     if samples is None:
         return graded
     return graded.filter(pl.col("sample").rank("ordinal").over(QUESTION_KEYS) <= samples)
 
 
 def _token_ids(path: Path, frame: pl.DataFrame) -> pl.Series:
-    """The sampled token ids as lists, null where unknown."""
+    """The sampled token ids as lists, null if unknown."""
     if "token_ids" not in frame.columns:
         return pl.Series("token_ids", [None] * len(frame), dtype=pl.List(pl.Int32))
     given = frame["token_ids"]
@@ -91,7 +91,7 @@ def _token_ids(path: Path, frame: pl.DataFrame) -> pl.Series:
 
 
 def _check(path: Path, frame: pl.DataFrame) -> None:
-    """Refuse an id of several questions, and questions with a single response."""
+    """Refuse an id that several questions share, and questions with a single response."""
     several = frame.select(pl.col("question").n_unique().over(QUESTION_KEYS) > 1).to_series()
     refuse_where(path, several, frame["question_id"], SEVERAL_QUESTIONS)
     single = frame.select(pl.len().over(QUESTION_KEYS) == 1).to_series()

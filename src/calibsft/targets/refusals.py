@@ -1,4 +1,4 @@
-"""Pools that no training set can be made of, each refused in one sentence with the way out."""
+"""Refuses pools that cannot become a training set, each with a remedy."""
 
 from collections import Counter
 from typing import NoReturn
@@ -12,7 +12,7 @@ from calibsft.responses.parse import parse
 from calibsft.schema import LABEL, QUESTION_KEYS
 from calibsft.targets.pool import Pool
 
-# Responses on which other formats are tried.
+# How many responses other formats are tried on.
 GUESSED_FROM = 1000
 
 
@@ -51,7 +51,7 @@ def refuse_unrated(rated: pl.DataFrame, pool: Pool, from_format: Format, source:
 
 
 def refuse_unlearnable(rated: pl.DataFrame, labelled: pl.DataFrame, target: str, source: str) -> None:
-    """Refuse responses without any label, or whose labels all follow from one outcome."""
+    """Refuse a pool without any label, or with all responses right or all wrong and all labels equal."""
     if labelled.is_empty():
         raise InputError(
             f"{source}: the target {target} labels none of the {len(rated)} responses; choose another target, or add"

@@ -1,6 +1,6 @@
-"""SaySelf: a correct response gets the share of the question's responses that reason as it does.
+"""SaySelf: a correct response gets the share of the question's responses with similar reasoning.
 
-Responses that reason alike are one cluster of embeddings, which the evidence counts. Wrong responses are not trained on.
+Similar reasoning means the same cluster of embeddings, which the evidence counts. Wrong responses are not trained on.
 """
 
 from fractions import Fraction

@@ -1,6 +1,6 @@
-"""What is set for every target: which one it is, and how its training set is balanced.
+"""Settings that every target has: its name, and how its training set is balanced.
 
-What a single target is set with stands in a class of its own, beside the target.
+A target with more settings has its own class, in the target's file.
 """
 
 from typing import Annotated, Self
@@ -17,7 +17,7 @@ class TargetSettings(Settings):
     samples: Annotated[
         int | None,
         Flag("--samples", "-n"),
-        Field(ge=2, description="use the first so many responses of every question; default: all"),
+        Field(ge=2, description="number of responses to use per question, the first ones; default: all"),
     ] = None
     balance: bool = Field(True, description="draw the same number of responses for every target")
     min_group: int = Field(1, ge=1, description="drop target groups with fewer responses than this")

@@ -16,7 +16,7 @@ SUMMARY = "targets.json"
 
 @dataclass(frozen=True, slots=True)
 class BuildSummary:
-    """What went in and what came out; the histograms count responses by the exact value of their target's group."""
+    """What went in and what came out; the histograms count responses by stratum."""
 
     target: str
     format: str
@@ -38,7 +38,7 @@ class BuildSummary:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """What an earlier build in `folder` wrote down."""
+        """The summary that an earlier build wrote into `folder`."""
         found = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
         exact = ("before", "after", "dropped_groups")
         return cls(**found | {name: {Fraction(t): n for t, n in found[name].items()} for name in exact})
@@ -49,5 +49,5 @@ def _written(histogram: dict[Fraction, int]) -> dict[str, int]:
 
 
 def histogram(rows: pl.DataFrame) -> Counter[Fraction]:
-    """Rows by the group that balancing counts them in."""
+    """Number of rows by stratum."""
     return Counter({Fraction(n, d): count for n, d, count in rows.group_by(STRATUM).len().iter_rows()})

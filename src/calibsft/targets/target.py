@@ -24,15 +24,15 @@ class Target(Generic[S]):
     Attributes
     ----------
     label
-        From well-formed responses and the target's settings to exact labels in [0, 1], as `once_per` makes them: one for each
-        row, null for a response that is not trained on. A row has what identifies the response, whether it is `correct`,
-        and how many (`k`) of the `n` responses to its question are; and the columns of the evidence.
+        Takes well-formed responses and the target's settings. Returns exact labels in [0, 1], as `once_per` makes them: one
+        for each row, null for a response that is not trained on. A row has the keys of the response, `correct`, the number
+        `k` of correct ones among the `n` responses to its question, and the evidence.
     settings
-        The class of its settings: `TargetSettings`, or one that adds keys of its own.
+        The class of its settings: `TargetSettings`, or a subclass with more keys.
     evidence
         Names of the evidence that `label` needs.
     strata
-        From a label and the format of the training set to the group that balancing counts the response in.
+        Takes a label and the format of the training set. Returns the stratum.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """The text of the drawn responses, with their confidence replaced by their label.
 
-Read part by part: no more of the pool's text is in memory than one part and what is trained on.
+Read part by part: only one part and the drawn responses are in memory at a time.
 """
 
 from fractions import Fraction
@@ -40,7 +40,7 @@ def training_rows(
 def read_texts(
     pool: Pool, chosen: pl.DataFrame, from_format: Format, confidence_format: Format
 ) -> pl.DataFrame:
-    """Question, rewritten response and token ids of every chosen response, once each."""
+    """Question, rewritten response and token ids of every chosen response; each response once."""
     wanted = chosen.select(*KEYS, *LABEL).unique(KEYS).lazy()
     parts = (part.join(wanted, on=KEYS, validate="1:1").collect() for part in pool.parts)
     return pl.concat([_rewritten(part, from_format, confidence_format) for part in parts])

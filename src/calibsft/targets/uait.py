@@ -1,7 +1,7 @@
 """UaIT: every response gets the geometric mean probability of its own tokens, exp(mean token log-probability).
 
-Labels are rounded to millionths, finer than any format writes and the same for all of them, so that they are exact and fit
-64-bit integers. Nearly all differ, so balancing groups them by what the format writes.
+Labels are rounded to millionths, so that they are exact and fit 64-bit integers; no format writes finer steps. Nearly all
+labels differ, so balancing groups them by what the format writes.
 """
 
 from fractions import Fraction
