@@ -1,8 +1,9 @@
 """The stages and the analyses as Python functions, for scripts and notebooks.
 
-A stage function takes what its command takes, by keyword (`samples=8` for `--samples 8`), or whole sections as settings objects or
-plain dictionaries (`rollout=RolloutSettings(samples=8)`), does the same work in the same folder, resumes and refuses alike, and
-returns what came out. Progress goes to standard error, which notebooks show. Bad input raises `InputError`.
+A stage function takes the options of its command by keyword (`samples=8` for `--samples 8`), or whole sections as settings
+objects or dictionaries (`rollout=RolloutSettings(samples=8)`). It does the same work in the same folder, resumes and refuses
+like the command, and returns a `StageResult`. Progress goes to standard error, which notebooks show. Bad input raises
+`InputError`.
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ class StageResult:
     path
         Its folder.
     facts
-        Its manifest: cost, versions, hashes, and what the stage found.
+        Its manifest: cost, versions, hashes and results.
     results
         What the command prints with `--json`; empty for stages that print nothing.
     """
@@ -40,7 +41,7 @@ class StageResult:
 
     @property
     def model(self) -> Path:
-        """The checkpoint of a training."""
+        """The checkpoint, if the stage trained a model."""
         return self.path / "model"
 
 
@@ -114,7 +115,7 @@ def score(
 
 
 def diagnose(source: PathLike, *, malformed: str | None = None, group_size: int = 8) -> "Diagnosis":
-    """What the confidence prior of these responses leaves RL to learn from, and whether CalibSFT is worth it."""
+    """What RL can learn from the confidence prior of these responses, and whether CalibSFT is worth it."""
     from calibsft.prior.files import diagnose_file
 
     return diagnose_file(Path(source), malformed, group_size)
@@ -158,7 +159,7 @@ def route(
 
 
 def report(*sources: PathLike, out: PathLike, malformed: str | None = None, responses: int = 100_000) -> Path:
-    """Write the page of runs, evaluations or files side by side; a folder `out` also gets Markdown and figures."""
+    """Write a page that compares runs, evaluations or files; a folder `out` also gets Markdown and figures."""
     from calibsft.report.page import write_page, write_report
     from calibsft.report.sources import read_sources
 

@@ -1,4 +1,4 @@
-"""Rooms that are functions too: `calibsft.verify.grade` is in one, `calibsft.verify(responses=…)` calls it."""
+"""Packages that can be called: `calibsft.verify.grade` is in one, and `calibsft.verify(responses=…)` calls it."""
 
 import sys
 from importlib import import_module
@@ -7,13 +7,13 @@ from typing import Any
 
 
 class CallableRoom(ModuleType):
-    """A package that, when called, does what the function of its name in `calibsft.api` does."""
+    """A package whose call goes to the function of the same name in `calibsft.api`."""
 
     def __call__(self, *given: Any, **options: Any) -> Any:
-        # By name, since the Python API stands above all rooms.
+        # Imported by name, since `api` is above all packages in the import order.
         return getattr(import_module("calibsft.api"), self.__name__.rpartition(".")[2])(*given, **options)
 
 
 def make_callable(name: str) -> None:
-    """Let the package called `name` be called."""
+    """Make the package `name` callable."""
     sys.modules[name].__class__ = CallableRoom

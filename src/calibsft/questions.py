@@ -1,4 +1,4 @@
-"""Where the questions to sample for come from: a benchmark by name, or a user's own file."""
+"""Where questions come from: a benchmark by name, or a user's own file."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -16,7 +16,7 @@ from calibsft.settings import DataDir, Flag, Mark, Settings
 
 
 class QuestionSettings(Settings):
-    """What to train on: a benchmark, the playground's own questions among them, or a file of questions."""
+    """The questions to train on: a benchmark (the playground's included) or a file."""
 
     source: Annotated[
         str,
@@ -39,7 +39,7 @@ class QuestionSettings(Settings):
 
 
 def load_source(source: str, data_dir: str | None = None) -> list[Question]:
-    """The questions of the benchmark called `source`, else of the file at that path.
+    """The questions of the benchmark `source`, else of the file at that path.
 
     Parameters
     ----------
@@ -52,12 +52,12 @@ def load_source(source: str, data_dir: str | None = None) -> list[Question]:
 
 
 def source_hash(source: str, data_dir: str | None = None) -> str:
-    """What a stage records of its questions: a file's content, or a benchmark's version and local files."""
+    """The input that a stage records for its questions: a file's hash, or a benchmark's version and local files."""
     return benchmark_hash(source, data_dir) if source in BENCHMARKS else file_hash(Path(source))
 
 
 def benchmark_hash(name: str, data_dir: str | None) -> str:
-    """A benchmark's version, and the content of the files that it is read from."""
+    """A benchmark's version, and the hashes of its files if they are local."""
     benchmark = get_benchmark(name)
     said = f"{name} version {benchmark.version}"
     if data_dir is None or benchmark.embedded:
@@ -66,7 +66,7 @@ def benchmark_hash(name: str, data_dir: str | None) -> str:
 
 
 def benchmark_inputs(names: Iterable[str], data_dir: str | None) -> dict[str, str]:
-    """What an evaluation records of the benchmarks and files that it asks."""
+    """The inputs that an evaluation records for its benchmarks and files."""
     return {
         f"benchmark {name}": file_hash(Path(name)) if is_own(name) else benchmark_hash(name, data_dir)
         for name in names
@@ -74,17 +74,17 @@ def benchmark_inputs(names: Iterable[str], data_dir: str | None) -> dict[str, st
 
 
 def is_own(name: str) -> bool:
-    """Whether this names a file of questions, and no benchmark."""
+    """Whether `name` is a file of questions and not a benchmark."""
     return name not in BENCHMARKS and name.lower().removesuffix(".gz").endswith(TABLE_ENDINGS)
 
 
 def require_known(name: str) -> str:
-    """`name` if it is a benchmark or a file of questions; any other is refused with the nearest right one."""
+    """`name` if it is a benchmark or a file of questions; refuses any other, and suggests the nearest name."""
     return name if is_own(name) else get_benchmark(name).name
 
 
 def evaluated_benchmark(name: str) -> Benchmark:
-    """The benchmark called `name`, or the questions of a user's own file as one."""
+    """The benchmark `name`, or one made from a user's own file."""
     if not is_own(name):
         return get_benchmark(name)
     questions = load_questions(Path(name))

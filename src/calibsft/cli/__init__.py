@@ -1,4 +1,4 @@
-"""The command line: one thin file per command, listed in `app`; and Ctrl-C, which may come before any of them is there."""
+"""The command line: one thin file per command, listed in `app`. Ctrl-C is handled here, since it may come during imports."""
 
 import os
 import signal
@@ -12,15 +12,15 @@ IMPORTING = "<frozen importlib._bootstrap>"
 
 
 def main() -> None:
-    """Entry point; the commands are imported inside, so that neither Ctrl-C nor another system shows a traceback."""
+    """Entry point. Imports the commands inside, so that neither Ctrl-C nor an unsupported system shows a traceback."""
     before = signal.getsignal(signal.SIGINT)
-    if before is signal.default_int_handler:  # else whoever started the command has asked for something else
+    if before is signal.default_int_handler:  # else the caller has set its own handler
         signal.signal(signal.SIGINT, _interrupt)
     try:
         from calibsft.errors import UnsupportedSystem
 
         try:
-            import calibsft.unix  # noqa: F401 - before anything that another system lacks
+            import calibsft.unix  # noqa: F401 - before any module that other systems lack
         except UnsupportedSystem as error:
             print(f"calibsft: {error}", file=sys.stderr)
             sys.exit(2)
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """End at once while something is being imported: compiled modules do not survive an exception, and nothing is lost."""
+    """During an import, exit at once: compiled modules do not survive an exception, and no work is lost."""
     while frame is not None:
         if frame.f_code.co_filename == IMPORTING:
             os.write(STANDARD_ERROR, f"{WORDS}\n".encode())

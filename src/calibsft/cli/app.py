@@ -1,4 +1,4 @@
-"""The command line's frame: the commands, and how failures are told.
+"""The list of commands, and how failures are shown.
 
 Results go to standard output, everything else to standard error. Bad input ends with one sentence and exit
 code 2; a traceback appears only with --debug.
@@ -72,11 +72,11 @@ def options(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")] = False,
 ) -> None:
-    """Options before the command; `main` reads --debug itself, since failures end there."""
+    """Options before the command; `main` reads --debug itself, because it handles failures."""
 
 
 def main() -> None:
-    """Run a command and turn failures into one sentence."""
+    """Run a command; print a failure as one sentence."""
     prepare_streams()
     debug = "--debug" in sys.argv
     try:
@@ -87,24 +87,24 @@ def main() -> None:
     except typer.Abort:
         raise KeyboardInterrupt from None
     except typer.TyperException as error:
-        if str(error):  # without any words typer has printed the help, and that is all
-            _tell(_usage(error))
+        if str(error):  # an empty message: typer has printed the help
+            _print_failure(_usage(error))
         sys.exit(error.exit_code)
-    except BrokenPipeError:  # the reader of the output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it
         give_up_output()
         code = 1
     except Exception as error:
         if debug:
             raise
         code, sentence = _explained(error)
-        _tell(f"calibsft: {sentence}")
+        _print_failure(f"calibsft: {sentence}")
     if code == INTERRUPTED:  # typer turns an interrupt into this code
         raise KeyboardInterrupt
     _end(code)
 
 
 def _explained(error: Exception) -> tuple[int, str]:
-    """The exit code and the sentence of a failure: 2 for what a user can fix, 1 for a bug."""
+    """The exit code and the sentence of a failure: 2 if the user can fix it, 1 for a bug."""
     if isinstance(error, InputError):
         return 2, str(error)
     refusal = system_refusal(error)
@@ -120,17 +120,17 @@ def _explained(error: Exception) -> tuple[int, str]:
 
 
 def _refuse_undecodable(words: list[str]) -> None:
-    """Refuse names that are no text: what they name could be opened, but not recorded, shown or read by every library."""
+    """Refuse names that are no text: such files can be opened, but not recorded, shown or read by every library."""
     for word in words:
         if not word.isascii() and any("\udc80" <= char <= "\udcff" for char in word):
             raise InputError(f"{word!a}: not a name in the terminal's encoding; rename the file or folder")
 
 
 def _end(code: int) -> NoReturn:
-    """Leave the process. One of several that worked together ends at once, without tearing down what it was made of.
+    """End the process; in a process group, at once and without cleaning up.
 
-    Connections to other processes have threads in compiled code, and destroying those aborts the process now and then
-    after all work is done: a launcher would take that for a failure.
+    Connections to other processes have threads in compiled code. Destroying those sometimes aborts the process after all
+    work is done, which a launcher would report as a failure.
     """
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
@@ -142,8 +142,8 @@ def _end(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _tell(text: str) -> None:
-    """A failure, told by whichever process it happened in."""
+def _print_failure(text: str) -> None:
+    """Print a failure, in whichever process it happened."""
     give_up_output()
     with suppress(OSError):
         print(printable(text), file=sys.stderr, flush=True)
@@ -151,7 +151,7 @@ def _tell(text: str) -> None:
 
 
 def _usage(error: typer.TyperException) -> str:
-    """What is wrong with the words of the command, and where its help is."""
+    """What is wrong with the command's arguments, and where its help is."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "calibsft"
     return f"calibsft: {error.format_message().rstrip('.')}; see {command} --help"

@@ -1,4 +1,4 @@
-"""`calibsft certify`: from which confidence on answers may be given, with a guarantee."""
+"""`calibsft certify`: the threshold from which on the model may answer, with a guarantee."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -26,8 +26,8 @@ def certify(
 ) -> None:
     """When may the model answer, so that few answers are wrong? `calibsft certify responses.csv --risk 0.1`
 
-    Finds the lowest confidence from which on the error rate is at most --risk with probability 1 − --delta, for questions
-    like these; else it says to abstain on everything. Prints what that does on held-out halves, and writes a policy file.
+    Finds the lowest threshold whose error rate is at most --risk with probability 1 − --delta, for questions like these. If
+    there is none, the policy abstains on everything. Prints the results on held-out halves, and writes a policy file.
     """
     options = DecisionOptions(**given)
     decide(file, options, lambda rows: _decide(file, rows, risk, options))
@@ -39,7 +39,7 @@ def _decide(
     risk: float,
     options: DecisionOptions,
 ) -> Decision:
-    """The certificate of some of the rows."""
+    """The certificate for the rows that `where` selects."""
     from calibsft import decisions
     from calibsft.decisions.files import read_calibration
     from calibsft.decisions.policy import abstaining_policy

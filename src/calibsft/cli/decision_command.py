@@ -1,4 +1,4 @@
-"""What `certify` and `route` share: options, policy files, one for each part of the data, and results on standard output."""
+"""What `certify` and `route` share: options, one policy file per part of the data, and results on standard output."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -48,7 +48,7 @@ class DecisionOptions:
     splits: Annotated[
         int,
         typer.Option(
-            "--splits", min=0, help="Random halves on which to try it: calibrate on one, count on the other."
+            "--splits", min=0, help="Random splits to try it on: calibrate on one half, count on the other."
         ),
     ] = 10
     seed: Annotated[
@@ -58,7 +58,7 @@ class DecisionOptions:
     policy: Annotated[
         Path, typer.Option("--policy", help="Policy file to write, which `calibsft serve` acts on.")
     ] = Path("policy.json")
-    force: Annotated[bool, typer.Option("--force", help="Replace a policy that is there already.")] = False
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing policy file.")] = False
     model: Annotated[
         str | None,
         typer.Option("--model", help="The model's name, for the policy; an evaluation knows its own."),
@@ -82,15 +82,15 @@ class DecisionOptions:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided, with all that is said of it.
+    """A decision, with everything that is printed about it.
 
     Attributes
     ----------
-    left_out : rows that it is not calibrated on.
-    more : what `--json` has besides the threshold and its candidates.
-    held_out : what it does to held-out halves, of which there are `splits`; empty if it was not tried.
+    left_out : the number of rows left out of calibration.
+    more : further fields of `--json`, besides the threshold and its candidates.
+    held_out : results on `splits` held-out halves; empty if it was not tried.
     lines : the decision in words.
-    warnings : why it may not mean what it seems to; None where there is nothing to warn of.
+    warnings : reasons not to trust it; None entries are skipped.
     """
 
     found: "Certificate | Route"
@@ -104,7 +104,7 @@ class Decision:
 
 
 def decide(file: Path, options: DecisionOptions, decide_part: "Callable[[Where], Decision]") -> None:
-    """Decide for each part of the file, write the policies, then print: as JSON with whole tables, or in words."""
+    """Decide for each part of the file, write the policies, then print them in words or as JSON with whole tables."""
     from calibsft.decisions.policy import write_policy
     from calibsft.metrics.selection import Where, parts
 
@@ -120,7 +120,7 @@ def decide(file: Path, options: DecisionOptions, decide_part: "Callable[[Where],
 
 
 def known_of(given: "Calibration", options: DecisionOptions) -> dict[str, Any]:
-    """What a policy says of the local model: what an evaluation knows, unless options say otherwise."""
+    """What a policy records of the local model: options, else what the evaluation knows."""
     from calibsft.decisions.policy import FAILURES
     from calibsft.responses.formats import get_format
 
@@ -133,12 +133,12 @@ def known_of(given: "Calibration", options: DecisionOptions) -> dict[str, Any]:
 
 
 def _policy_paths(path: Path, parts: Sequence[str], force: bool) -> list[Path]:
-    """Where the policy of each part goes, all of them checked: `path`, with the part's name if it has one."""
+    """The policy file of each part: `path`, with the part's name if it has one. Checks that all can be written."""
     from calibsft.decisions.policy import require_writable
 
     taken: list[Path] = []
     for part in parts:
-        # A value comes from the data and may be anything, also a path that leads elsewhere.
+        # A value comes from the data and may be anything, even a path to another folder.
         value = re.sub(r"[^A-Za-z0-9._-]+", "_", part)[:NAME_CHARACTERS]
         name = f"{path.stem}-{value}" if part else path.stem
         while path.with_name(f"{name}{path.suffix}") in taken:
@@ -150,7 +150,7 @@ def _policy_paths(path: Path, parts: Sequence[str], force: bool) -> list[Path]:
 
 
 def exceeded(held_out: "Mapping[str, Spread | None]", name: str, budget: float, what: str) -> str | None:
-    """What to say if a decision does worse on held-out halves than it allows."""
+    """The warning if a decision does worse on held-out halves than it promises, else None."""
     found = held_out.get(name)
     if found is None or found.mean <= budget:
         return None

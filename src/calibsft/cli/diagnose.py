@@ -1,4 +1,4 @@
-"""`calibsft diagnose`: is a CalibSFT stage worth it before RL, from responses or from a model that is sampled first."""
+"""`calibsft diagnose`: is CalibSFT worth it before RL? From responses, or from a model, which is sampled first."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ from calibsft.stages.evaluate import EvalStage
 if TYPE_CHECKING:
     from calibsft.metrics.selection import Where
 
-# As many as tell a success rate, of as many questions as show the prior, and sampled as RL would.
+# Enough samples for a success rate, enough questions to show the prior, and the temperature of RL.
 AS_RL_SAMPLES = {"samples": 16, "limit": 50, "temperature": 1.0}
 FILE_ENDINGS = (".csv", ".jsonl", ".ndjson", ".parquet", ".gz", ".json", ".txt", ".tsv", ".xlsx")
 CHECKPOINT = "config.json"
@@ -33,7 +33,7 @@ def diagnose(
         str | None,
         typer.Option(
             "--malformed",
-            help="Rows without a readable confidence: error, or drop or counted, which both leave them out and tell"
+            help="Rows without a readable confidence: error, drop or counted. The last two leave them out and show"
             " their share. Default: counted, with a warning.",
         ),
     ] = None,
@@ -52,7 +52,7 @@ def diagnose(
 ) -> None:
     """Is a CalibSFT stage worth it before RL? `calibsft diagnose responses.csv`, with the reasons.
 
-    Tells how few confidences a model states, how much of RL's gradient reaches the others, and what they cost
+    Shows how few confidences a model states, how much of RL's gradient reaches the others, and what they cost
     against the questions' success rates. A model is sampled first: `calibsft diagnose M --benchmarks math-500 --out d`.
     """
     from calibsft.files.cells import require_policy
@@ -64,19 +64,19 @@ def diagnose(
     if not _is_model(what):
         if asked or out:
             raise InputError(
-                f"{what}: its responses are there already; --out and how to sample are for a model"
+                f"{what}: these are responses; leave out --out and sampling options, which are for a model"
             )
         _print(Path(what), malformed, group_size, rows, by, as_json)
         return
     if not {"benchmarks", "questions"} & asked.keys() or out is None:
         raise InputError(_what_to_add(what))
-    # An evaluation as `calibsft eval` leaves it: it can be scored, reported and diagnosed again.
+    # The same folder as from `calibsft eval`: it can be scored, reported and diagnosed again.
     EvalStage.of({"model": what, **AS_RL_SAMPLES, **asked}).perform(out, "diagnose", fresh)
     _print(out, malformed, group_size, rows, by, as_json)
 
 
 def sampling_options() -> list[Option]:
-    """How a model is sampled: the options of an evaluation, with the defaults of a diagnosis."""
+    """The sampling options: those of an evaluation, with the defaults of a diagnosis."""
     return [
         replace(option, default=str(AS_RL_SAMPLES.get(option.name, option.default)))
         for option in EvalStage.options()
@@ -85,7 +85,7 @@ def sampling_options() -> list[Option]:
 
 
 def _is_model(what: str) -> bool:
-    """Whether to sample: a checkpoint folder, or a name that is neither here nor that of a file."""
+    """Whether this is a model: a checkpoint folder, or a name that neither exists here nor ends like a file."""
     path = Path(what)
     if path.is_dir():
         return (path / CHECKPOINT).is_file()

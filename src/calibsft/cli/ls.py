@@ -52,7 +52,7 @@ def benchmarks() -> Rows:
 
 
 def benchmark_lines(rows: Rows) -> list[str]:
-    """Benchmarks as a table that fits 100 columns: one part per domain, the Hub's names in one column."""
+    """Benchmarks as a table of at most 100 columns: one part per domain, the Hub's names in one column."""
     parts: dict[str, Rows] = {}
     for row in rows:
         kind = f"domain {row['domain']}" + (
@@ -161,7 +161,7 @@ def _described(things: Mapping[str, Thing], says: Callable[[Thing], str]) -> Row
 
 
 def _first_line(module: str) -> str:
-    """The first line of a module's own description."""
+    """The first line of a module's docstring."""
     return (sys.modules[module].__doc__ or "").partition("\n")[0].rstrip(".")
 
 
@@ -181,7 +181,7 @@ THINGS: dict[str, tuple[str, Callable[[], Rows]]] = {
 
 
 def record_lines(rows: Rows) -> list[str]:
-    """Rows of one shape as aligned lines under a header; numbers to the right, gaps as a dash."""
+    """Rows with the same keys as an aligned table; numbers are right-aligned, None is a dash."""
     columns = list(rows[0])
     left = [i for i, name in enumerate(columns) if not any(isinstance(row[name], int) for row in rows)]
     return table_lines([columns, *([_cell(row[name]) for name in columns] for row in rows)], left)

@@ -1,4 +1,4 @@
-"""Options and steps that several commands share."""
+"""Options that several commands share, and printing of results."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ HashCheck = Annotated[
     bool,
     typer.Option(
         "--hash-check/--no-hash-check",
-        help="Refuse to read files of finished stages that are not as their manifests say.",
+        help="Refuse files of finished stages whose hashes differ from their manifests.",
     ),
 ]
 Out = Annotated[Path, typer.Option("--out", help="Folder to write; an unfinished one is resumed.")]
@@ -69,7 +69,7 @@ class Result:
 
 
 def print_results(results: Mapping[str, Result], by: str | None, as_json: bool) -> None:
-    """Results on standard output: the only one, or that of every value of the column `by` under its name."""
+    """Print the only result, or one under a heading for every value of the column `by`."""
     found = {value: result.data for value, result in results.items()}
     lines: list[str] = []
     for value, result in results.items():
@@ -79,14 +79,14 @@ def print_results(results: Mapping[str, Result], by: str | None, as_json: bool) 
 
 
 def print_scores(scores: dict[str, Any], as_json: bool) -> None:
-    """Scores on standard output, as JSON or as aligned lines."""
+    """Print scores as JSON or as aligned lines."""
     from calibsft.report.terminal import evaluation_lines
 
     print_lines([] if as_json else evaluation_lines(scores), scores, as_json)
 
 
 def print_lines(lines: Sequence[str], data: Any = None, as_json: bool = False) -> None:
-    """A result on standard output, as JSON or in words; nothing where there are no words."""
+    """Print a result as JSON or as lines; nothing if there are no lines."""
     text = json.dumps(data, indent=2) if as_json else "\n".join(printable(line) for line in lines)
     if text:
         print(text)

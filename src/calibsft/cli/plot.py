@@ -1,4 +1,4 @@
-"""`calibsft plot`: one figure of a run, or of files that exist already."""
+"""`calibsft plot`: one figure of a run or of files."""
 
 from pathlib import Path
 from typing import Annotated
@@ -29,14 +29,14 @@ def plot(
     by: By = None,
     benchmark: Annotated[
         str | None,
-        typer.Option("--benchmark", help="Draw the responses to this benchmark (column dataset) alone."),
+        typer.Option("--benchmark", help="Draw only the responses to this benchmark (column dataset)."),
     ] = None,
 ) -> None:
     """Draw one figure, as SVG or PNG.
 
-    For example `calibsft plot coverage runs/tiny-seed0 -o coverage.png`, or of your own files, a line or panel each:
-    `calibsft plot reliability before.csv after.csv --theme dark`; with --by a line or panel for every value of a column.
-    Of one benchmark alone: `calibsft plot reliability runs/tiny-seed0 --benchmark cross`.
+    For example `calibsft plot coverage runs/tiny-seed0 -o coverage.png`. Your own files get a line or panel each:
+    `calibsft plot reliability before.csv after.csv --theme dark`. With --by every value of a column gets one. A single
+    benchmark: `calibsft plot reliability runs/tiny-seed0 --benchmark cross`.
     """
     from calibsft.artifacts import write_bytes
     from calibsft.metrics.selection import Where

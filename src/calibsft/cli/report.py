@@ -32,24 +32,23 @@ def report(
             "--out",
             "-o",
             help="report.html for the page alone, or a folder for page, Markdown and figures; default RUN/report for a"
-            " finished run, which stays as whole as it was; else report.html.",
+            " finished run, which stays complete; else report.html.",
         ),
     ] = None,
     responses: Annotated[
         int,
         typer.Option(
-            "--responses", min=0, help="About how many responses can be read on the page, by whole questions."
+            "--responses", min=0, help="About how many responses the page contains, by whole questions."
         ),
     ] = 100_000,
     malformed: Malformed = None,
     where: Conditions = None,
     by: By = None,
 ) -> None:
-    """Write the report of finished runs: one offline page to look at, compare and read responses in.
+    """Write the report of finished runs: one offline page with results, comparisons and responses.
 
     For example `calibsft report runs/tiny-seed0`, or several side by side: `calibsft report runs/tiny-seed0
-    runs/tiny-seed1 -o seeds.html`; with --by
-    every value of a column is compared with the first.
+    runs/tiny-seed1 -o seeds.html`. With --by every value of a column is compared with the first.
     """
     from calibsft.metrics.selection import Where
     from calibsft.report.page import PAGE, write_page, write_report
@@ -60,7 +59,7 @@ def report(
             raise InputError(f"{source}: no such run folder or file; calibsft run makes one")
     planned = _report_to_update(sources, out, whole=not where and by is None)
     if out is None:
-        # The place of a report of an unfinished run is kept for its stage.
+        # In an unfinished run, RUN/report is reserved for the run's own report stage.
         alone = len(sources) == 1 and is_run(sources[0]) and not (sources[0] / SETTINGS).is_file()
         out = sources[0] / "report" if alone or planned else DEFAULT_PAGE
     if planned is not None:
@@ -74,7 +73,7 @@ def report(
 
 
 def _report_to_update(sources: list[Path], out: Path | None, whole: bool) -> "Planned | None":
-    """The report of a finished run, where that is what shall be written; refuses anything else in its place."""
+    """The report stage of a finished run, if its report is to be written again; refuses to write anything else there."""
     from calibsft.pipeline import belongs_to_run, report_of
 
     planned = report_of(sources[0]) if whole and len(sources) == 1 else None

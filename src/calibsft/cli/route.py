@@ -1,4 +1,4 @@
-"""`calibsft route`: which questions may stay with the local model, with a guarantee."""
+"""`calibsft route`: the threshold from which on the local model may keep a question, with a guarantee."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -28,17 +28,17 @@ def route(
         Path | None,
         typer.Option(
             "--strong",
-            help="The strong model's responses to the same questions, if FILE does not have them; --where and --by are"
-            " about FILE.",
+            help="The strong model's responses to the same questions, if FILE does not have them; --where and --by"
+            " apply to FILE.",
         ),
     ] = None,
     **given: Any,
 ) -> None:
     """Which questions may stay with a small model? `calibsft route both.csv --epsilon 0.01`
 
-    Finds the lowest confidence from which on the local model may answer, so that at most --epsilon of accuracy is lost
-    against asking the strong model everything, with probability 1 − --delta; else it says to defer everything. Two
-    evaluations do as well: `calibsft route small-eval --strong large-eval --epsilon 0.01`.
+    Finds the lowest threshold at which at most --epsilon of accuracy is lost against asking the strong model everything,
+    with probability 1 − --delta. If there is none, the policy defers everything. Also takes two evaluations:
+    `calibsft route small-eval --strong large-eval --epsilon 0.01`.
     """
     options = DecisionOptions(**given)
     decide(file, options, lambda rows: _decide(file, strong, rows, epsilon, options))
@@ -51,7 +51,7 @@ def _decide(
     epsilon: float,
     options: DecisionOptions,
 ) -> Decision:
-    """The route of some of the rows."""
+    """The route for the rows that `where` selects."""
     from calibsft import decisions
     from calibsft.decisions.files import TOKENS, read_routing
     from calibsft.decisions.policy import deferring_policy

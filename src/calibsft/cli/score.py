@@ -1,4 +1,4 @@
-"""`calibsft score`: metrics of responses that exist already."""
+"""`calibsft score`: metrics of existing responses."""
 
 from pathlib import Path
 from typing import Annotated

@@ -33,7 +33,10 @@ def serve(
     ] = None,
     local_model: Annotated[
         str | None,
-        typer.Option("--local-model", help="Its name there; default: the only one that the server lists."),
+        typer.Option(
+            "--local-model",
+            help="The local model's name on its server; default: the only one that the server lists.",
+        ),
     ] = None,
     strong_model: Annotated[
         str | None, typer.Option("--strong-model", help="The same for the strong model.")
@@ -61,7 +64,7 @@ def serve(
     """Serve a policy: `calibsft serve --policy policy.json --local http://localhost:8001/v1 --strong https://…/v1`
 
     An OpenAI-compatible gateway: it asks the local model, reads its confidence, and answers, abstains or defers as the
-    policy says. Clients change their base URL only; confidence and decision come in the field `calibsft` and in headers
+    policy says. Clients only change their base URL; confidence and decision are in the field `calibsft` and in headers
     x-calibsft-…. CALIBSFT_SERVE_TOKEN, if set, is the API key that clients must send. Stop it with Ctrl-C.
     """
     missing = [package for package in NEEDED if find_spec(package) is None]

@@ -1,6 +1,7 @@
 """A command for every stage, generated from the stage's settings: options, defaults, help.
 
-What all of them have besides - where to write, starting over, JSON - is here. Holds no default and no rule of a stage.
+The options that all of them have (--out, --fresh, --json and others) are added here. Contains no default and no rule of a
+stage.
 """
 
 import inspect
@@ -37,17 +38,17 @@ def stage_command(kind: type[Stage]) -> Callable[..., None]:
 
 
 def with_options(command: Callable[..., None], options: list[Option]) -> Callable[..., None]:
-    """`command`, whose `**given` stands for these options, with a signature that names them."""
+    """`command` with a signature that names these options instead of `**given`."""
     return _signed(command, [*map(_parameter, options), *_own(command)])
 
 
 def with_fields(command: Callable[..., None], fields: type) -> Callable[..., None]:
-    """`command`, whose `**given` stands for the fields of a dataclass, each annotated with its option."""
+    """`command` with the fields of a dataclass, each annotated with its option, instead of `**given`."""
     return _signed(command, [*_own(command), *inspect.signature(fields).parameters.values()])
 
 
 def _own(command: Callable[..., None]) -> list[inspect.Parameter]:
-    """The parameters that the command names itself."""
+    """The parameters that the command itself names."""
     return [p for p in inspect.signature(command).parameters.values() if p.kind is not p.VAR_KEYWORD]
 
 

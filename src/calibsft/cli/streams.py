@@ -1,4 +1,4 @@
-"""Standard output and error, whatever they lead to: a terminal that knows only ASCII, a full disk, a closed pipe."""
+"""Make standard output and error robust: against terminals with only ASCII, full disks and closed pipes."""
 
 import codecs
 import io
@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import suppress
 
-# Signs that tables and sentences use, for terminals that do not have them; any other is shown as its number.
+# Replacements for signs that a terminal does not have; any other sign is shown as its number.
 ALIKE = {
     "█": "#", "…": "...", "–": "-", "−": "-", "±": "+-", "→": "->", "↑": "^", "↓": "v", "·": "-", "≤": "<=", "≥": ">=",
     "∇": "grad ", "π": "pi", "ρ": "rho", "Σ": "Sum", "δ": "delta", "ε": "epsilon", "λ": "lambda", "Δ": "Delta", "²": "^2", "“": '"', "”": '"', "’": "'",
@@ -15,7 +15,7 @@ UNKNOWN_SIGNS = "calibsft-alike"
 
 
 def prepare_streams() -> None:
-    """Let neither a closed stream nor a character that the terminal does not know end a command."""
+    """Keep commands alive if a stream is closed or the terminal lacks a character."""
     sys.stdout = sys.stdout or _nowhere()
     sys.stderr = sys.stderr or _nowhere()
     codecs.register_error(UNKNOWN_SIGNS, _alike)
@@ -36,7 +36,7 @@ def _alike(error: UnicodeError) -> tuple[str, int]:
 
 
 def give_up_output() -> None:
-    """Forget what could not be printed; Python would otherwise try again as it ends, and complain."""
+    """Drop what could not be printed; else Python tries again at exit and shows an error."""
     with suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):

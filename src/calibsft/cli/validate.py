@@ -35,10 +35,10 @@ def validate(
 ) -> None:
     """Load benchmarks and check that every gold passes its own grader.
 
-    Lists the golds that fail, with their grades. A few known ones do, so this alone does not change the exit
-    code from 0; data that cannot be loaded does.
+    Lists the golds that fail, with their grades. A few are known to fail, so the exit code stays 0; data that cannot be loaded
+    changes it.
     """
-    # All are loaded before any is graded: a missing file must not turn up an hour later.
+    # All are loaded before any is graded, so that a missing file shows at once and not an hour later.
     loaded = [(chosen, chosen.load(data_dir)[:limit]) for chosen in _chosen(benchmark)]
     checks = {chosen.name: _check(chosen.name, questions) for chosen, questions in loaded}
     print_lines(check_lines(checks), {name: _record(check) for name, check in checks.items()}, as_json)

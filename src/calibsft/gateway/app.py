@@ -1,7 +1,7 @@
-"""The gateway's HTTP side: its pages, the clients' token, errors in the API's own form.
+"""The gateway's HTTP side: pages, the clients' token, errors in the form of the OpenAI API.
 
-Every line of its log is about one request: status, decision, time and an id of its own, never a text of the client or a
-model. Headers of the client go no further.
+Each request is one line of the log: status, decision, time and request id, never text of the client or a model. A client's
+headers are not passed on.
 """
 
 import hmac
@@ -25,7 +25,7 @@ JSON, EVENTS, PROMETHEUS = (
     "text/plain; version=0.0.4; charset=utf-8",
 )
 CHAT, MODELS, HEALTH, METRICS = "/v1/chat/completions", "/v1/models", "/healthz", "/metrics"
-# Who watches over the gateway has no token.
+# Monitoring needs no token.
 OPEN_PAGES = frozenset({HEALTH, METRICS})
 
 
@@ -35,9 +35,9 @@ class Serving:
 
     Attributes
     ----------
-    name : of the model that it serves.
-    token : that clients must send as a bearer token; None: they need none.
-    largest_body : bytes that a request may have.
+    name : the model's name for clients.
+    token : the bearer token that clients must send; None if they need none.
+    largest_body : the most bytes of a request.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Serving:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What is sent back: a whole content, or the stream of a reply."""
+    """What is sent back: the whole content, or the stream of a reply."""
 
     status: int
     content: bytes = b""
@@ -79,11 +79,11 @@ class App:
         if scope["type"] == "http":
             await self._answer(Exchange(scope, receive, send))
         elif scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._lifespan(receive, send)
         else:
             await send({"type": "websocket.close"})
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         await send({"type": "lifespan.startup.complete"})
         await receive()
@@ -91,7 +91,7 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _answer(self, exchange: Exchange) -> None:
-        """Send a page, or what failed as an error of the API; count and log it."""
+        """Send a page, or an error in the form of the API; count and log it."""
         began = time.perf_counter()
         try:
             page = await self._page(exchange)
@@ -100,15 +100,15 @@ class App:
         except ClientGone:
             page = Page(499)
         except Exception as error:
-            # The text of an unforeseen error may hold what a client sent.
+            # The text of an unexpected error may contain what a client sent, so it is not logged.
             log.error("unexpected %s, request %s", type(error).__name__, exchange.id)
             failure = Refusal(500, "the gateway failed; see its log", "internal_error")
             page = Page(failure.status, write_json(failure.body()))
         if exchange.method == "POST":
-            self._note(exchange, page, time.perf_counter() - began)
+            self._count_and_log(exchange, page, time.perf_counter() - began)
         await _send(exchange, page)
 
-    def _note(self, exchange: Exchange, page: Page, seconds: float) -> None:
+    def _count_and_log(self, exchange: Exchange, page: Page, seconds: float) -> None:
         self._gateway.meters.requests.labels(page.status).inc()
         self._gateway.meters.seconds.observe(seconds)
         decision = page.decision
@@ -116,23 +116,23 @@ class App:
         log.info("%d%s %.0f ms %s", page.status, said, 1000 * seconds, exchange.id)
 
     async def _page(self, exchange: Exchange) -> Page:
-        method, page = self._found(exchange.path)
+        method, page = self._page_at(exchange.path)
         if exchange.path not in OPEN_PAGES:
-            self._admit(exchange)
+            self._check_token(exchange)
         if exchange.method != method and (exchange.method, method) != ("HEAD", "GET"):
             message = "this page has another method; use that in the allow header"
             raise Refusal(405, message, "method_not_allowed", {"allow": method})
         return await page(exchange)
 
-    def _found(self, path: str) -> tuple[str, Handler]:
-        """The page at a path, and the method that it has."""
+    def _page_at(self, path: str) -> tuple[str, Handler]:
+        """The method and the handler of the page at `path`."""
         if path in self._pages:
             return self._pages[path]
         if path.startswith(f"{MODELS}/"):
             return "GET", self._one_model
         raise Refusal(404, f"there is no such page here; the API is {CHAT} and {MODELS}", "not_found")
 
-    def _admit(self, exchange: Exchange) -> None:
+    def _check_token(self, exchange: Exchange) -> None:
         if self._token is None:
             return
         if not hmac.compare_digest(exchange.header(b"authorization").encode(), self._token):

@@ -1,8 +1,8 @@
-"""HTTP/1.1 to one server over connections that stay open: what the gateway needs of a client, and no more.
+"""A minimal HTTP/1.1 client for one server, over connections that stay open.
 
-Every request passes through here, and a general client would take several times the processor time. A connection carries
-one request at a time, and another one only if the reply before was read to its end and nothing followed it: no reply can be
-taken for another's. Redirects, cookies and compression are not asked for and not understood.
+Every request passes through here, and a general client would take several times the processor time. A connection carries one
+request at a time. It is used again only if the last reply was read to its end and nothing followed it, so no reply can be
+mistaken for another. Does not support redirects, cookies or compression.
 """
 
 import asyncio
@@ -20,18 +20,18 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from calibsft.errors import InputError
 
 CONNECT_SECONDS = 10.0
-# Less than the five seconds after which many servers close an idle connection, be it on a request that is just coming.
+# Many servers close an idle connection after five seconds, even if a request is on its way.
 IDLE_SECONDS = 3.0
-# Bytes of a reply that are not content, at a stretch.
+# The most bytes of a reply in a row that are not content.
 LONGEST_HEAD = 1 << 16
-# Of a reply that comes faster than it is read; the server then has to wait.
+# The most unread bytes of a reply; then the server has to wait.
 MOST_UNREAD = 1 << 18
 PORTS = {"http": 80, "https": 443}
 KEPT_IN_PATHS = "/%:@!$&'()*+,;=~"
 
 
 class Broken(Exception):
-    """A connection that cannot be made, ends too early, or carries something else than HTTP."""
+    """A connection that cannot be made, ends too early, or does not carry HTTP."""
 
 
 class Client:
@@ -39,8 +39,8 @@ class Client:
 
     Parameters
     ----------
-    url : under which all requests go.
-    headers : of every request.
+    url : the start of the URL of every request.
+    headers : sent with every request.
     """
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
@@ -55,8 +55,8 @@ class Client:
         self._idle: list[tuple[Connection, float]] = []
 
     async def ask(self, method: str, path: str, body: bytes) -> "Reply":
-        """The reply, as soon as its head is there; it is to be closed, read or not."""
-        connection = self._free() or await self._connected()
+        """The reply, as soon as its head is there. The caller must close it."""
+        connection = self._idle_connection() or await self._connect()
         lines = (
             _lines({"content-type": "application/json", "content-length": str(len(body))}) if body else b""
         )
@@ -74,10 +74,10 @@ class Client:
             self._idle.pop()[0].close()
 
     def keep(self, connection: "Connection") -> None:
-        """Take back a connection that can carry another request."""
+        """Keep a connection for another request."""
         self._idle.append((connection, monotonic()))
 
-    def _free(self) -> "Connection | None":
+    def _idle_connection(self) -> "Connection | None":
         while self._idle:
             connection, since = self._idle.pop()
             if connection.open and monotonic() - since < IDLE_SECONDS:
@@ -85,7 +85,7 @@ class Client:
             connection.close()
         return None
 
-    async def _connected(self) -> "Connection":
+    async def _connect(self) -> "Connection":
         next_hop = self._proxy or self._server
         tls = self._tls if self._proxy is None else None
         try:
@@ -94,13 +94,13 @@ class Client:
                     lambda: Connection(self), *_address(next_hop), ssl=tls
                 )
                 if self._proxy is not None and self._tls is not None:
-                    await self._through(connection, self._proxy, self._tls)
-        except OSError as error:  # a TimeoutError is one
+                    await self._tunnel(connection, self._proxy, self._tls)
+        except OSError as error:  # includes TimeoutError
             raise Broken("no connection") from error
         return connection
 
-    async def _through(self, connection: "Connection", proxy: SplitResult, tls: ssl.SSLContext) -> None:
-        """Let the proxy open a way to the server, and speak through it with nobody but the server."""
+    async def _tunnel(self, connection: "Connection", proxy: SplitResult, tls: ssl.SSLContext) -> None:
+        """Open a tunnel to the server through the proxy, and encrypt it for the server alone."""
         host, port = _address(self._server)
         authority = f"{f'[{host}]' if ':' in host else host}:{port}"
         lines = _lines({"host": authority, **_proxy_key(proxy)})
@@ -116,7 +116,7 @@ class Client:
 
 
 class Connection(asyncio.Protocol):
-    """One connection, with at most one request under way."""
+    """One connection, with at most one request at a time."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -129,7 +129,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._reply is None:
-            self.close()  # nobody asked
+            self.close()  # data without a request
         else:
             self._reply.receive(data)
 
@@ -144,7 +144,7 @@ class Connection(asyncio.Protocol):
         return self._reply
 
     async def secure(self, tls: ssl.SSLContext, host: str) -> None:
-        """Encrypt from here on, for `host` alone."""
+        """Encrypt from now on, and check that the other side is `host`."""
         self._reply = None
         loop = asyncio.get_running_loop()
         transport = await loop.start_tls(self._transport, self, tls, server_hostname=host)
@@ -153,14 +153,14 @@ class Connection(asyncio.Protocol):
         self._transport = transport
 
     def listen(self, willing: bool) -> None:
-        """Take more of the reply, or let the server wait."""
+        """Read on, or let the server wait."""
         if self.open:
             (self._transport.resume_reading if willing else self._transport.pause_reading)()
 
     def keep(self) -> None:
-        """Be ready for another request."""
+        """Return to the client, ready for another request."""
         self._reply = None
-        self.listen(True)  # the end of the last reply may have come too fast
+        self.listen(True)  # reading may be paused since the last reply
         self._client.keep(self)
 
     def close(self) -> None:
@@ -169,11 +169,11 @@ class Connection(asyncio.Protocol):
 
 
 class Reply:
-    """What a server sends to one request, while it is coming.
+    """The reply to one request, while it arrives.
 
     Attributes
     ----------
-    headers : by their names in small letters.
+    headers : by name in lower case.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -192,7 +192,7 @@ class Reply:
             await self._more()
 
     async def pieces(self, patience: float | None = None) -> AsyncIterator[bytes]:
-        """The content as it comes; a TimeoutError when nothing does for `patience` seconds."""
+        """The content as it arrives; TimeoutError if nothing arrives for `patience` seconds."""
         while True:
             while self._unread:
                 piece = self._unread.popleft()
@@ -208,14 +208,14 @@ class Reply:
                     await self._more()
 
     def close(self) -> None:
-        """Give the connection back if it can be used again, give it up if not."""
+        """Return the connection if it can be used again, else close it."""
         if self._complete and self._keep and not self._broken and self._connection.open:
             self._connection.keep()
         else:
             self._connection.close()
 
     def receive(self, data: bytes) -> None:
-        """What comes over the connection."""
+        """Take data from the connection."""
         self._head_size += len(data)
         try:
             self._parser.feed_data(data)
@@ -225,14 +225,14 @@ class Reply:
             self._broken = True
         if self._unread_size > MOST_UNREAD:
             self._connection.listen(False)
-        self._tell()
+        self._wake()
 
     def ended(self) -> None:
-        """Nothing more comes, which is how a content of unknown length ends."""
+        """The connection has ended. That completes a content of unknown length, and breaks any other unfinished reply."""
         length_known = "content-length" in self.headers or "transfer-encoding" in self.headers
         self._complete = self._complete or (self._has_begun and not self._broken and not length_known)
         self._broken = self._broken or not self._complete
-        self._tell()
+        self._wake()
 
     async def _more(self) -> None:
         if self._broken:
@@ -240,23 +240,23 @@ class Reply:
         self._news = asyncio.get_running_loop().create_future()
         await self._news
 
-    def _tell(self) -> None:
+    def _wake(self) -> None:
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
 
-    # What the parser finds.
+    # Callbacks of the parser.
 
     def on_message_begin(self) -> None:
         if self._complete:
             raise ValueError("a second reply to one request")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._has_begun:  # and not what may follow the content
+        if not self._has_begun:  # headers after the content are ignored
             self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
         status = self._parser.get_status_code()
-        if status < 200:  # more is to come, and it has a head of its own
+        if status < 200:  # an interim reply; the final one has its own head
             self.headers = {}
             return
         self.status, self._has_begun, self._head_size = status, True, 0
@@ -278,7 +278,7 @@ def _proxy_for(server: SplitResult) -> SplitResult | None:
     proxy = urlsplit(named if "://" in named else f"http://{named}")
     try:
         usable = proxy.scheme == "http" and bool(_address(proxy)[0])
-    except ValueError:  # a port or a name that is none
+    except ValueError:  # an invalid port or name
         usable = False
     if not usable:
         variable = f"{server.scheme}_proxy"

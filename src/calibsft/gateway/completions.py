@@ -1,7 +1,7 @@
-"""What clients get: ordinary completions and streams of the OpenAI API, with one extra field.
+"""What clients get: completions and streams of the OpenAI API, with one extra field.
 
-The answer is the content, the reasoning stands in `reasoning_content` beside it, and the field `calibsft` says what was
-decided. An abstention is a completion too, and holds nothing of the answer that is withheld.
+The content is the answer, `reasoning_content` the reasoning, and the field `calibsft` the decision. An abstention is a
+completion too, and contains nothing of the withheld answer.
 """
 
 import time
@@ -19,7 +19,7 @@ ABSTENTION = "I am not sure enough to answer this."
 def local_completion(
     local: dict[str, Any], reading: Reading, decision: Decision, request_id: str
 ) -> dict[str, Any]:
-    """The completion for a question that stays here: its answer, or that there is none."""
+    """The completion of the local model: its answer, or the abstention."""
     message: dict[str, Any] = {"role": "assistant", "content": ABSTENTION}
     if decision.outcome is Outcome.ANSWERED:
         message |= {"content": reading.answer, "reasoning_content": reading.reasoning}
@@ -37,7 +37,7 @@ def local_completion(
 
 
 def extended(completion: dict[str, Any], decision: Decision) -> dict[str, Any]:
-    """The strong model's completion or chunk, as it is but for the extra field."""
+    """The strong model's completion or chunk, with the extra field."""
     return {**completion, FIELD: decision.extension()}
 
 
@@ -47,7 +47,7 @@ def in_pieces(completion: dict[str, Any], include_usage: bool) -> Iterator[bytes
     common = {name: completion[name] for name in ("id", "created", "model")} | {
         "object": "chat.completion.chunk"
     }
-    # A stream that tells its usage at the end says in every other chunk that there is none yet.
+    # If usage comes at the end, the API has it as null in every other chunk.
     common |= {"usage": None} if include_usage else {}
     deltas = [(choice["message"], None), ({}, choice["finish_reason"])]
     for number, (delta, reason) in enumerate(deltas):

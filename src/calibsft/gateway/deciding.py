@@ -1,7 +1,7 @@
-"""One decision: what a local response says, and what the policy makes of it.
+"""One decision: read a local response and apply the policy to it.
 
-A response counts as confident at the value that it states only if its layout holds (`Parsed.actionable`): the same parser
-and the same rule as in calibration, and no guess where a confidence is unreadable. Does not talk to anyone.
+A stated confidence counts only if the layout around it is right (`Parsed.actionable`): the same parser and rule as in
+calibration. An unreadable confidence is not guessed. Does not ask any server.
 """
 
 from bisect import bisect_right
@@ -14,7 +14,7 @@ from calibsft.decisions.selective import LAST_THRESHOLD, NOT_CONFIDENT
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse
 
-# What the text of each threshold denotes.
+# The confidence that each threshold stands for.
 _CONFIDENCES = [threshold / LAST_THRESHOLD for threshold in range(LAST_THRESHOLD + 1)]
 
 
@@ -27,17 +27,17 @@ class Outcome(StrEnum):
 
 
 class Cause(StrEnum):
-    """Why."""
+    """Why a client gets it."""
 
     CONFIDENT = "confident"
     NOT_CONFIDENT = "not_confident"
-    MALFORMED = "malformed"  # the response has no confidence that can be acted on
+    MALFORMED = "malformed"  # the response has no confidence to act on
     LOCAL_FAILED = "local_failed"  # there is no response
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a local response says; all None where there is no confidence to act on."""
+    """What a local response says; all None if it has no confidence to act on."""
 
     answer: str | None = None
     reasoning: str | None = None
@@ -53,7 +53,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What was decided about one question, as clients are told."""
+    """The decision about one question, as clients see it."""
 
     outcome: Outcome
     cause: Cause
@@ -72,13 +72,13 @@ class Decision:
         }
 
     def headers(self) -> dict[str, str]:
-        """The same for clients that do not see extra fields; numbers and our own words, nothing that a model wrote."""
+        """The same for clients that do not see extra fields. Contains no text of a model."""
         fields = self.extension()
         return {f"x-calibsft-{name}": str(value) for name, value in fields.items() if value is not None}
 
 
 def read_response(text: str, finished: bool, confidence_format: Format) -> Reading:
-    """What a response says, nothing unless it has a confidence to act on."""
+    """Read a response; the reading is empty if it has no confidence to act on."""
     parsed = parse(text, confidence_format, finished=finished)
     if parsed.actionable is None:
         return Reading()
@@ -87,7 +87,7 @@ def read_response(text: str, finished: bool, confidence_format: Format) -> Readi
 
 
 def decide(policy: Policy, policy_id: str, reading: Reading | None) -> Decision:
-    """What the policy says of a reading; None stands for no response at all."""
+    """Apply the policy to a reading; None means that there is no response."""
     confidence = reading.confidence if reading else None
     if reading is not None and policy.threshold is not None and reading.reached >= policy.threshold:
         return Decision(Outcome.ANSWERED, Cause.CONFIDENT, confidence, policy.threshold, policy_id)

@@ -1,9 +1,9 @@
 """Do live confidences still look like those of calibration? If not, the guarantee may no longer hold.
 
-Counts live responses in windows and compares each full window with the counts in the policy: the largest difference
-between the two cumulative shares (Kolmogorov-Smirnov), a response without a confidence below all others. The limit is
-exceeded by chance about once in a thousand windows. It sees confidences alone: a model that errs more often while it says
-the same is not noticed.
+Counts live responses in windows and compares each full window with the counts in the policy. The distance is the largest
+difference between the two cumulative shares (Kolmogorov-Smirnov); a response without a confidence ranks below all others.
+By chance, about one window in a thousand exceeds the limit. Looks at confidences alone: it does not notice a model that errs
+more often at the same confidences.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class Drift:
     Attributes
     ----------
     distance : of the last full window, in [0, 1]; None before there is one.
-    limit : from which distance on the distributions differ; None if the policy holds no counts.
+    limit : a larger distance means drift; None if the policy has no counts.
     """
 
     expected: FloatArray | None
@@ -50,7 +50,7 @@ class Drift:
         return self.distance is not None and self.limit is not None and self.distance > self.limit
 
     def add(self, reached: int) -> bool:
-        """Count one response; whether a window has just been compared."""
+        """Count one response; True if that completed a window, which is then compared."""
         if self.expected is None:
             return False
         self._counts[reached] = self._counts.get(reached, 0) + 1
@@ -63,7 +63,7 @@ class Drift:
 
 
 def _cumulative(counts: Mapping[int, int]) -> FloatArray:
-    """The share of responses up to each threshold, from those without a confidence on."""
+    """The share of responses up to each threshold; those without a confidence come first."""
     shares = np.zeros(THRESHOLDS + 1)
     for reached, count in counts.items():
         shares[reached - NOT_CONFIDENT] += count

@@ -1,4 +1,4 @@
-"""One request of a client and what is sent back, in the terms of ASGI: headers, a body within limits, replies and streams."""
+"""One request of a client and its reply, over ASGI: headers, a body within limits, whole replies and streams."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -17,7 +17,7 @@ Send = Callable[[Message], Awaitable[None]]
 
 
 class ClientGone(Exception):
-    """Nobody waits for a reply any more."""
+    """The client has closed its connection."""
 
 
 class Exchange:
@@ -25,7 +25,7 @@ class Exchange:
 
     Attributes
     ----------
-    id : of this request, for logs on both sides.
+    id : the request's id, for logs on both sides.
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -35,11 +35,11 @@ class Exchange:
         self._headers, self._receive, self._send = scope["headers"], receive, send
 
     def header(self, name: bytes) -> str:
-        """The first header of this name, or nothing."""
+        """The first header of this name, or an empty text."""
         return next((value.decode("latin-1") for found, value in self._headers if found == name), "")
 
     async def body(self, largest: int) -> bytes:
-        """What the client sends, refused as soon as it is known to be too much."""
+        """The body, refused as soon as it is known to be too large."""
         if self.header(b"content-type").partition(";")[0].strip().lower() != "application/json":
             raise Refusal(415, "send the body as content-type application/json", "unsupported_media_type")
         length = self.header(b"content-length")
@@ -64,7 +64,7 @@ class Exchange:
         return bytes(content)
 
     async def unless_gone(self, work: Awaitable[T]) -> T:
-        """The result of `work`, which is given up when the client goes away: nobody would read it."""
+        """The result of `work`, which is cancelled when the client disconnects."""
         working, gone = asyncio.current_task(), False
         assert working is not None
 
@@ -91,7 +91,7 @@ class Exchange:
         await self._send({"type": "http.response.body", "body": content})
 
     async def stream(self, chunks: AsyncIterator[bytes], headers: Mapping[str, str]) -> None:
-        """Send a stream for as long as its client listens."""
+        """Send a stream until it ends or the client disconnects."""
 
         async def pass_on() -> None:
             async for chunk in chunks:

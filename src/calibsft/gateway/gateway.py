@@ -1,6 +1,6 @@
-"""The way of one question: ask the local model, decide, and answer, abstain, or ask the strong model.
+"""Handle one question: ask the local model, decide, then answer, abstain or ask the strong model.
 
-Knows nothing of HTTP on the client's side: that is `app`. Nothing that a client or a model wrote is logged.
+Does not know HTTP on the client's side: that is `app`. Logs no text of a client or a model.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from calibsft.gateway.upstream import Upstream
 from calibsft.responses.formats import get_format
 
 log = logging.getLogger("calibsft.gateway")
-# More than any reply has; a server's word for it would spoil the count.
+# No reply has more; a server that reports more is not counted.
 MOST_TOKENS = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reply:
-    """What a client gets: a completion or its chunks; `held` is to be closed when the last byte is sent."""
+    """What a client gets: a completion or its chunks. `held` must be closed after the last byte is sent."""
 
     decision: Decision
     completion: dict[str, Any] | None
@@ -43,9 +43,9 @@ class Gateway:
     Parameters
     ----------
     local, strong
-        The models' servers; a policy that never defers needs no strong one.
+        The models' servers; `strong` may be None if the policy never defers.
     concurrency
-        Questions under way at the same time; others wait for their turn.
+        Questions handled at the same time; others wait.
     queue
         How many may wait; more are refused.
     """
@@ -74,7 +74,7 @@ class Gateway:
                 upstream.close()
 
     async def reply(self, request: ChatRequest, request_id: str) -> Reply:
-        """Decide about a question and get its answer from whoever gives it."""
+        """Decide about a question and get the answer from the model that gives it."""
         await self._take_place()
         with ExitStack() as held:
             held.callback(self._free_place)

@@ -1,7 +1,7 @@
-"""How long the request line and the headers of a client may be.
+"""A limit on the request line and headers of a client.
 
-uvicorn reads them at any length, in time that grows with the square of it: a hundred megabytes stop every other request for
-a minute.
+uvicorn has none, and its time grows with the square of their length: a hundred megabytes block all other requests for a
+minute.
 """
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -10,7 +10,7 @@ LARGEST_HEAD = 1 << 20
 
 
 class BoundedHeads(HttpToolsProtocol):
-    """uvicorn's own reading of requests, which ends where neither headers nor a piece of a body ever do."""
+    """uvicorn's HTTP protocol, which refuses a request after too many bytes without complete headers or a part of a body."""
 
     _unread = 0
 

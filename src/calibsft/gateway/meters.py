@@ -1,4 +1,4 @@
-"""What a gateway counts, for Prometheus: decisions, latencies, failures, confidences, drift."""
+"""The counters of a gateway, for Prometheus: decisions, latencies, failures, confidences, drift."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -29,7 +29,7 @@ class Meters:
         self.drifted = self._gauge("drifted", "1 while live confidences differ from those of calibration")
 
     def page(self) -> bytes:
-        """All of them as Prometheus reads them."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self._registry)
 
     def _counter(self, name: str, text: str, *labels: str) -> Counter:

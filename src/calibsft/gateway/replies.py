@@ -1,6 +1,6 @@
-"""What servers send, in any of the shapes that they have: completions, chunks and errors.
+"""Read what servers send: completions, chunks and errors.
 
-Nothing here trusts a server: what does not have the right shape is None or false. Does not judge what a model says.
+Does not trust a server: anything of the wrong shape gives None or False. Does not parse a model's text.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ DONE = "[DONE]"
 
 
 def json_of(text: str | bytes) -> Any:
-    """What a text holds, None if it is not JSON."""
+    """The value of a JSON text, None if it is not JSON."""
     try:
         return read_json(text)
     except ValueError:
@@ -19,10 +19,10 @@ def json_of(text: str | bytes) -> Any:
 
 
 def text_of(completion: dict[str, Any]) -> str | None:
-    """The whole text of the first choice, None if it is no completion.
+    """The whole text of the first choice, None if this is no completion.
 
-    A server with a reasoning parser takes the reasoning out of the text, and sends no text where there is nothing else;
-    it is put back where it was.
+    A server with a reasoning parser moves the reasoning out of the text, and sends no text if nothing else is left. This
+    puts the reasoning back.
     """
     match completion:
         case {"choices": [{"message": {"content": str() | None as content} as message}, *_]}:
@@ -35,7 +35,7 @@ def text_of(completion: dict[str, Any]) -> str | None:
 
 
 def finished(completion: dict[str, Any]) -> bool:
-    """Whether the text ended by itself, rather than at a limit."""
+    """Whether the text ended by itself, not at its length limit."""
     return bool(completion["choices"][0].get("finish_reason") != "length")
 
 
@@ -48,10 +48,10 @@ def ends_text(chunk: Any) -> bool:
 
 
 def is_error(chunk: Any) -> bool:
-    """Whether an error stands in the place of a chunk."""
+    """Whether this is an error instead of a chunk."""
     return isinstance(chunk, dict) and chunk.get("error") is not None
 
 
 def error_in(body: Any) -> object:
-    """What the body of an error holds."""
+    """The error inside the body of a reply."""
     return body.get("error", body) if isinstance(body, dict) else body

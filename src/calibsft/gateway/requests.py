@@ -1,7 +1,7 @@
-"""What clients send, read strictly: a chat request, or a refusal that says what to change.
+"""Read chat requests of clients strictly; a refusal says what to change.
 
-Only text can be judged, and only one completion at a time: what else the API knows - tools, images, several choices,
-log-probabilities - is refused rather than passed by the policy. A client's model name is compared, never used.
+A policy can decide about one plain text only. Tools, images, several choices and log-probabilities are refused, so that
+nothing bypasses the policy. A client's model name is compared, never used.
 """
 
 from collections.abc import Callable
@@ -15,12 +15,12 @@ from calibsft.responses.formats import Format, messages
 
 INSTRUCTIONS = ("system", "developer")
 TURNS = ("user", "assistant")
-# What a client may say about sampling; a policy that knows how it was calibrated overrules it.
+# A client's sampling settings. A policy that fixes sampling overrides all but the seed.
 SAMPLING = (
     "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "presence_penalty", "frequency_penalty",
 )  # fmt: skip
 
-# Values of fields that ask for nothing beyond one plain text.
+# For each field, whether a value asks for no more than one plain text.
 PLAIN: dict[str, Callable[[Any], bool]] = {
     "n": lambda value: value == 1,
     "tools": lambda value: value == [],
@@ -45,8 +45,8 @@ class ChatRequest:
     ----------
     body : what the client sent.
     instructions : the texts of its system messages.
-    turns : the others, the last of them the user's.
-    stream, include_usage : whether to send it in pieces, and how many tokens it took at their end.
+    turns : the other messages; the last one is the user's.
+    stream, include_usage : whether to send a stream, and the number of tokens at its end.
     """
 
     body: dict[str, Any]
@@ -58,7 +58,7 @@ class ChatRequest:
     def for_local(self, model: str, confidence_format: Format, policy: Policy) -> dict[str, Any]:
         """The question as the local model was asked in calibration.
 
-        A client's own instructions follow the format's; a conversation before the last question stays as it is.
+        The client's instructions follow the format's. Earlier turns of the conversation stay as they are.
         """
         *before, last = self.turns
         system, question = messages(last["content"], confidence_format)
@@ -66,7 +66,7 @@ class ChatRequest:
         return {"model": model, "messages": [system, *before, question], **self._sampling(policy)}
 
     def for_strong(self, model: str) -> dict[str, Any]:
-        """What the client sent, to another model."""
+        """The client's request, with the strong model's name."""
         return {**self.body, "model": model}
 
     def _sampling(self, policy: Policy) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class ChatRequest:
 
 
 def read_request(data: bytes, served: str) -> ChatRequest:
-    """The request in a body, for the one model that is `served`."""
+    """The request in a body; it must name the model `served`."""
     body = _object(data)
     if not isinstance(body.get("model"), str):
         raise _bad("model is missing or not a text; send the name that /v1/models lists")
@@ -120,7 +120,7 @@ def _conversation(given: Any) -> tuple[tuple[str, ...], tuple[dict[str, str], ..
 
 
 def _text(content: Any) -> str:
-    """The text of a message, also where it comes in parts."""
+    """The text of a message, whole or in parts."""
     parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
     texts = [
         part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None for part in parts

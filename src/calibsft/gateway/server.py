@@ -1,4 +1,4 @@
-"""Start a gateway: check the settings, take the port, serve until told to stop."""
+"""Start a gateway: check the settings, open the port, serve until stopped."""
 
 import gc
 import logging
@@ -28,13 +28,13 @@ LOCAL_KEY, STRONG_KEY, CLIENT_TOKEN = (
 )
 DEFAULT_NAME = "calibsft"
 SHUTDOWN_SECONDS = 30
-# More than clients keep an idle connection, so that it is they who close it, and never on a request that is just coming.
+# Longer than clients keep an idle connection: if the gateway closed it, a request could be on its way.
 IDLE_SECONDS = 75
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server behind the gateway: where it is, and the model's name there, if it must be said."""
+    """A server behind the gateway; `model` is None if the server lists only one."""
 
     url: str
     model: str | None
@@ -42,7 +42,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long and how often servers are asked, and how much clients may ask."""
+    """Limits on requests to servers and from clients."""
 
     timeout: float
     retries: int
@@ -60,11 +60,11 @@ def serve(
     port: int,
     limits: Limits,
 ) -> None:
-    """Serve `policy` until the process is told to stop.
+    """Serve `policy` until the process is stopped.
 
     Parameters
     ----------
-    name : under which clients know the model; default: the policy's own name of it.
+    name : the model's name for clients; default: its name in the policy.
     port : 0 takes a free one.
     """
     _log_to_stderr()
@@ -88,17 +88,17 @@ def serve(
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
-    with _taken(host, port) as taken:
+    with _bound_socket(host, port) as taken:
         address = f"[{host}]" if ":" in host else host
         info(f"policy {policy.id}, model '{serving.name}': http://{address}:{taken.getsockname()[1]}/v1")
-        gc.freeze()  # what is loaded by now stays, and need not be looked through again and again
-        with suppress(KeyboardInterrupt):  # the ordinary way to end it
+        gc.freeze()  # what is loaded now stays; the collector need not scan it
+        with suppress(KeyboardInterrupt):  # the usual way to stop it
             uvicorn.Server(config).run(sockets=[taken])
 
 
 def _log_to_stderr() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    # Where a line was logged and by which process is not told, and need not be found out for every request.
+    # The format shows neither source line nor process, so do not look them up for every request.
     logging._srcfile = None
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 
@@ -113,7 +113,7 @@ def _strong(policy: Policy, strong: Served | None, limits: Limits, meters: Meter
 
 
 def _upstream(name: str, served: Served, key: str, limits: Limits, meters: Meters) -> Upstream:
-    # Not repeated here: it may hold a password.
+    # The errors do not show the URL: it may contain a password.
     if not _names_server(served.url):
         raise InputError(f"--{name} is not the URL of a server; write http://host:port/v1")
     if "@" in urlsplit(served.url).netloc:
@@ -134,7 +134,7 @@ def _names_server(url: str) -> bool:
         parts = urlsplit(url)
         right_port = parts.port != 0
         (parts.hostname or "").encode("idna")
-    except ValueError:  # a port, an address or a name that is none
+    except ValueError:  # an invalid port, address or name
         return False
     plain = not (parts.query or parts.fragment)
     return parts.scheme in ("http", "https") and bool(parts.hostname) and right_port and plain
@@ -156,10 +156,10 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _taken(host: str, port: int) -> socket.socket:
-    """The port, taken before anything else is started."""
+def _bound_socket(host: str, port: int) -> socket.socket:
+    """A socket bound to the port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named as TCP, since asyncio only then sends small packets at once; a reply would wait 40 ms for the client's receipt.
+    # asyncio sends small packets at once only if the protocol is given; else a reply waits 40 ms for an acknowledgement.
     taken = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -1,7 +1,7 @@
-"""JSON as the standard has it, both ways: what is read can always be written again, and by anyone.
+"""Read and write strict JSON: what is read can be written again, and any program can read that.
 
-Python's own reader also takes NaN, numbers beyond all bounds and any depth, and its writer then fails or writes what others
-cannot read.
+Python's own reader also takes NaN, numbers beyond the range of floats, and any depth. Its writer then fails, or writes what
+others cannot read.
 """
 
 import json
@@ -13,25 +13,25 @@ DEEPEST = 100
 
 
 def read_json(text: str | bytes) -> Any:
-    """What a text holds; a ValueError if that is not JSON, or nested too deeply."""
+    """The value of a JSON text; ValueError if it is not JSON or nested too deeply."""
     try:
         value = _DECODER.decode(text if isinstance(text, str) else text.decode("utf-8", "surrogatepass"))
     except RecursionError:
         raise ValueError("nested too deeply") from None
     level = [value]
     for _ in range(DEEPEST):
-        level = list(chain.from_iterable(map(_inside, level)))
+        level = list(chain.from_iterable(map(_children, level)))
         if not level:
             return value
     raise ValueError("nested too deeply")
 
 
 def write_json(value: Any) -> bytes:
-    """`value` in UTF-8; half a character, which has no place there, stays escaped."""
+    """`value` as JSON in UTF-8; half a character, which UTF-8 cannot hold, stays escaped."""
     return _ENCODER.encode(value).encode("utf-8", "backslashreplace")
 
 
-def _inside(value: Any) -> Any:
+def _children(value: Any) -> Any:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
@@ -44,10 +44,10 @@ def _finite(text: str) -> float:
     return number
 
 
-def _no_number(name: str) -> None:
+def _refuse(name: str) -> None:
     raise ValueError(name)  # NaN and Infinity
 
 
-# Made once: making them takes longer than reading or writing a request.
-_DECODER = json.JSONDecoder(parse_constant=_no_number, parse_float=_finite)
+# Made once, since making them takes longer than reading or writing a request.
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -1,8 +1,8 @@
 """A server behind the gateway: requests with time limits, retries with growing pauses, and failures in one sentence.
 
-What is retried is what may go better the next time: a connection that breaks, a server that is busy or fails. A request
-that took too long is not, since the next one would too. Redirects are not followed. The key goes to its own server alone; no
-failure repeats it, nor what a server says when it refuses it.
+Retries broken connections and servers that are busy or fail, but not a request that took too long: the next one would too.
+Does not follow redirects. The key goes only to its own server. No failure shows the key, or the server's text when it refuses
+the key.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from calibsft.gateway.replies import DONE, ends_text, error_in, is_error, json_o
 from calibsft.gateway.strict_json import write_json
 
 BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
-# The request itself is at fault, whoever asks it.
+# The request itself is wrong.
 REFUSED = frozenset({400, 413, 415, 422})
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0
 LARGEST_REPLY = 16 << 20
@@ -34,19 +34,19 @@ class Upstream:
     Parameters
     ----------
     name
-        In messages and metrics: "local" or "strong".
+        "local" or "strong", for messages and metrics.
     url
-        Where the API begins, usually ending in /v1.
+        The base URL of the API, usually ending in /v1.
     model
-        The model's name there; None: the only one that the server lists.
+        The model's name on the server; None for the only one that it lists.
     key
         Its API key, or `NO_KEY`.
     timeout
-        Seconds that one request may take, and a stream from one piece to the next.
+        The most seconds of one request, and between two pieces of a stream.
     retries
-        How often a request is repeated.
+        The most repetitions of a request.
     on_retry
-        Told of every repetition.
+        Called with `name` at every repetition.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class Upstream:
         self._client.close()
 
     async def model(self) -> str:
-        """The name under which the server knows its model."""
+        """The model's name on the server."""
         if self._model is None:
             self._model = await self._retried(self._only_model)
         return self._model
 
     async def complete(self, body: dict[str, Any]) -> dict[str, Any]:
-        """A whole completion, whose first choice has a text."""
+        """A whole completion; its first choice has a text."""
         content = write_json(body)
         reply = await self._retried(lambda: self._json("POST", "/chat/completions", content))
         if text_of(reply) is None:
@@ -82,7 +82,7 @@ class Upstream:
         return reply
 
     async def stream(self, body: dict[str, Any], held: ExitStack) -> AsyncIterator[str]:
-        """The chunks of a stream, as text; retried only before it begins, and given up when `held` is closed."""
+        """The chunks of a stream, as text. Retried only before it begins; closed with `held`."""
         content = write_json(body)
         reply = await self._retried(lambda: self._opened("POST", "/chat/completions", content))
         held.callback(reply.close)
@@ -96,7 +96,7 @@ class Upstream:
             async for line in self._lines(reply):
                 data = line.removeprefix("data:").strip()
                 if data == line.strip() or not data:
-                    continue  # a comment, a name, or the line between two events
+                    continue  # a comment, an event's name, or an empty line
                 if data == DONE:
                     return
                 chunk = json_of(data)
@@ -108,17 +108,17 @@ class Upstream:
             raise self._too_slow() from None
         except Broken:
             raise self._stopped() from None
-        if not ended:  # some servers leave out the end mark
+        if not ended:  # some servers omit [DONE]
             raise self._stopped()
 
     async def _lines(self, reply: Received) -> AsyncIterator[str]:
-        """The lines as they come, however they end; there may be any number of them, over any time."""
+        """The lines as they arrive, with any line ending. Their number and the total time are not limited."""
         rest = b""
         async for piece in reply.pieces(patience=self._timeout):
             *lines, rest = (rest + piece).replace(b"\r", b"\n").split(b"\n")
             for line in lines:
                 yield line.decode("utf-8", "replace")
-            self._bear(len(rest))
+            self._check_size(len(rest))
         yield rest.decode("utf-8", "replace")
 
     async def _only_model(self) -> str:
@@ -137,7 +137,7 @@ class Upstream:
         return reply
 
     async def _opened(self, method: str, path: str, body: bytes) -> Received:
-        """A reply whose status is good; its content is still to be read."""
+        """A reply with status 200; its content is not yet read."""
         reply = await self._client.ask(method, path, body)
         if reply.status != 200:
             raise self._refused(reply, await self._whole(reply))
@@ -148,13 +148,13 @@ class Upstream:
         try:
             async for piece in reply.pieces():
                 content += piece
-                self._bear(len(content))
+                self._check_size(len(content))
         finally:
             reply.close()
         return bytes(content)
 
-    def _bear(self, size: int) -> None:
-        """Give up a reply that fills the memory."""
+    def _check_size(self, size: int) -> None:
+        """Refuse a reply that is too large for memory."""
         if size > LARGEST_REPLY:
             raise self._wrong_reply()
 
@@ -198,7 +198,7 @@ class Upstream:
         return UpstreamFailure(502, message, "reply")
 
     def _refused(self, reply: Received, content: bytes) -> UpstreamFailure:
-        """The failure that a status stands for; what a server says is passed on where the request is at fault."""
+        """The failure for a status. It quotes the server only if the request is wrong."""
         status, who = reply.status, f"the {self.name} model's server"
         if status in BUSY:
             message = f"{who} is busy or fails ({status}); try again"
@@ -214,6 +214,6 @@ class Upstream:
 
 
 def _asked_pause(reply: Received) -> float:
-    """The seconds for which a server asks, as far as that is bearable."""
+    """The pause in seconds that the server asks for, up to `LONGEST_PAUSE`."""
     asked = reply.headers.get("retry-after", "")
     return min(float(asked), LONGEST_PAUSE) if asked.isascii() and asked.isdigit() else 0.0
