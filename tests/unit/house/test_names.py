@@ -62,6 +62,8 @@ MALFORMED = {
 }
 # Files in which a text that is the name of a thing has another role; exactly these.
 OTHER_ROLES = {
+    # The library that loads a checkpoint, as cards name it.
+    ("engine", "transformers"): {"cards.py"},
     # A benchmark's own grader has its name.
     ("benchmark", "hotpotqa"): {"verify/__init__.py", "verify/hotpotqa.py"},
     ("benchmark", "drop"): {"verify/__init__.py", "verify/drop.py"} | MALFORMED,

@@ -92,7 +92,7 @@ def test_rewards_do_not_see_what_a_malformed_response_states(name: str) -> None:
         group = Group(
             np.array([True, False, True]), np.array([1.0, 0.0, stated]), np.array([True, True, False]), 0.5
         )
-        found = METHODS[name].rewards(group)
+        found = METHODS[name].rewards(group, METHODS[name].settings())
         return [None if part is None else part.tolist() for part in (found.answer_G, found.confidence_G)]
 
     assert rewards(0.9) == rewards(float("nan"))
