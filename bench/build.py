@@ -1,101 +1,139 @@
-"""Seconds and peak memory of building a training set from a large run.
+"""Seconds and peak memory of `build`, `score` and `verify` on a run of the paper's size, and `build` beside plain pandas.
 
-    python bench/build.py [--questions 37000] [--characters 2000] [--target calibsft] [--redraws 1]
+    python bench/build.py [--questions 36915] [--text-bytes 1000] [--tokens 250] [--target calibsft] [--redraws 1]
+                          [--verify-fraction 0.05] [--pandas-questions 10000] [--folder DIR]
 
-Writes the rollouts and verdicts of a run first, 50 responses to each question in shards of 120 questions, with as many token
-ids as a response of that length has, and made-up evidence. The defaults need some 5 GB of disk for a while. The peak is that of
-the whole process with its imports.
+Writes the run first: 50 responses to each question, 1,845,750 by default, with so many bytes of text and token ids each, their
+verdicts and made-up evidence. That takes some 2 GB of disk for a while. `verify` grades the responses to a fraction of the
+questions, which takes memory for one shard at a time, and must find the verdicts that were made up. Pandas holds everything in
+memory, so it gets a smaller run; its training set must be the same, row by row. The figures are those of whole processes with
+their imports; processor seconds say more than wall time on a busy machine.
 """
 
 import argparse
-import resource
+import os
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
-import polars as pl
+WRITE = "import sys; from pathlib import Path; from large_run import write_run; write_run(Path(sys.argv[1]), *map(int, sys.argv[2:]))"
+HERE = Path(__file__).parent
+SAMPLES, ROUNDS = 50, 3
 
-from calibsft.artifacts import QUESTIONS, shard_name, write_parquet
-from calibsft.responses.formats import FORMATS
-from calibsft.responses.parse import render
-from calibsft.targets import TARGETS
-from calibsft.targets.build import build
-from calibsft.targets.pool import pool_of_run
 
-SAMPLES, SHARD = 50, 120
-CHARACTERS_PER_TOKEN = 4
+@dataclass(frozen=True)
+class Cost:
+    """What a process took."""
+
+    seconds: float
+    processor: float
+    peak_mb: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:7.1f} s  {self.processor:7.1f} s of processor  peak {self.peak_mb:6,.0f} MB"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--questions", type=int, default=37_000)
-    parser.add_argument("--characters", type=int, default=2000)
+    parser.add_argument("--questions", type=int, default=36_915)
+    parser.add_argument("--text-bytes", type=int, default=1000)
+    parser.add_argument("--tokens", type=int, default=250)
     parser.add_argument("--target", default="calibsft")
     parser.add_argument("--redraws", type=int, default=1)
-    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--verify-fraction", type=float, default=0.05)
+    parser.add_argument("--pandas-questions", type=int, default=10_000, help="0 leaves pandas out")
+    parser.add_argument("--folder", type=Path, help="where to write; default: a temporary folder")
     given = parser.parse_args()
-    if given.measure:
-        measure(given.measure, given.target, given.redraws)
-        return
-    with TemporaryDirectory() as folder:
-        write_run(Path(folder), given.questions, given.characters)
-        again = ["--target", given.target, "--redraws", str(given.redraws), "--measure", folder]
-        subprocess.run([sys.executable, __file__, *again], check=True)
+    with TemporaryDirectory(dir=given.folder) as folder:
+        large_run(Path(folder), given)
+    if given.pandas_questions:
+        with TemporaryDirectory(dir=given.folder) as folder:
+            beside_pandas(Path(folder), given.pandas_questions, given.text_bytes, given.tokens)
 
 
-def write_run(folder: Path, questions: int, characters: int) -> None:
-    """The rollouts and verdicts of a run, and evidence, as the stages leave them."""
-    random = np.random.default_rng(0)
-    ids = [f"question-{number:06d}" for number in range(questions)]
-    asked = pl.DataFrame({"dataset": "bench", "question_id": ids, "question": [f"{i}?" for i in ids]})
-    write_parquet(folder / "rollouts" / QUESTIONS, asked)
-    for number, start in enumerate(range(0, questions, SHARD)):
-        write_shard(folder, shard_name(number), ids[start : start + SHARD], characters, random)
-
-
-def write_shard(
-    folder: Path, name: str, ids: list[str], characters: int, random: np.random.Generator
-) -> None:
-    rows = len(ids) * SAMPLES
-    keys = pl.DataFrame(
-        {
-            "dataset": "bench",
-            "question_id": np.repeat(ids, SAMPLES),
-            "sample": np.tile(range(SAMPLES), len(ids)),
-        }
-    ).with_columns(pl.col("sample").cast(pl.Int32))
-    letters = random.integers(97, 123, characters * 2, dtype=np.uint8).tobytes().decode()
-    places = random.integers(0, characters, rows)
-    said = [render(letters[place : place + characters], "7", "0.50") for place in places]
-    tokens = random.integers(0, 150_000, (rows, characters // CHARACTERS_PER_TOKEN), dtype=np.int32)
-    token_ids = pl.Series(tokens, dtype=pl.Array(pl.Int32, tokens.shape[1])).arr.to_list()
-    texts = keys.with_columns(response=pl.Series(said), token_ids=token_ids, finished=pl.lit(True))
-    correct = random.random(rows) < np.repeat(random.random(len(ids)), SAMPLES)
-    ending, reason = pl.lit("finished"), pl.lit("ok")
-    verdicts = keys.with_columns(correct=pl.Series(correct), reason=reason, ending=ending)
-    counted = pl.Series(random.integers(1, 11, rows)), pl.lit(10)
-    evidence = keys.with_columns(
-        pl.Series("mean-logprob", -random.random(rows)),
-        **{"cluster-share_k": counted[0], "cluster-share_n": counted[1], "judge-score_k": counted[0]},
+def large_run(folder: Path, given: argparse.Namespace) -> None:
+    graded, size = Path(folder, "fraction"), (given.text_bytes, given.tokens)
+    fraction = max(1, round(given.questions * given.verify_fraction))
+    write(folder, given.questions, *size)
+    write(graded, fraction, *size)
+    print(
+        f"{given.questions * SAMPLES:,} responses of {given.text_bytes:,} bytes and {given.tokens:,} tokens"
     )
-    for stage, table in (("rollouts", texts), ("verdicts", verdicts), ("evidence", evidence)):
-        write_parquet(folder / stage / name, table)
+    wanted = ["--target", given.target, "--redraws", str(given.redraws)]
+    evidence = [] if given.target in ("calibsft", "csft") else ["--evidence", str(folder / "evidence")]
+    print(f"build   {build(folder, [*wanted, *evidence])}")
+    print(f"score   {calibsft('score', folder / 'verdicts', '--json')}")
+    checked = calibsft("verify", graded / "rollouts", "--out", graded / "again", "--json")
+    print(f"verify  {checked}  of {fraction * SAMPLES:,} responses")
+    require_equal(graded / "verdicts", graded / "again")
 
 
-def measure(folder: Path, name: str, redraws: int) -> None:
+def beside_pandas(folder: Path, questions: int, text_bytes: int, tokens: int) -> None:
+    write(folder, questions, text_bytes, tokens)
+    costs = []
+    for number in range(ROUNDS):
+        out = folder / f"pandas-{number}"
+        ours = build(folder, [], f"built-{number}")
+        plain = measured([HERE / "plain_pandas.py", folder / "rollouts", folder / "verdicts", out])
+        require_same_set(folder / f"built-{number}", out)
+        costs.append((ours, plain))
+    ours, plain = (min(found, key=lambda cost: cost.seconds) for found in zip(*costs, strict=True))
+    print(
+        f"\n{questions * SAMPLES:,} responses, the fastest of {ROUNDS} rounds; the training sets are the same"
+    )
+    print(f"build   {ours}\npandas  {plain}")
+    print(
+        f"{plain.seconds / ours.seconds:.1f} times faster, {plain.processor / ours.processor:.1f} in processor time"
+    )
+
+
+def write(folder: Path, *sizes: int) -> None:
+    # In another process: what a process has taken up counts in the peak of those that it starts.
+    subprocess.run([sys.executable, "-c", WRITE, folder, *map(str, sizes)], check=True, cwd=HERE)
+
+
+def build(folder: Path, options: list[str], out: str = "built") -> Cost:
+    made = folder / "rollouts", "--verdicts", folder / "verdicts"
+    return calibsft("build", *made, "--out", folder / out, *options)
+
+
+def calibsft(*words: str | Path) -> Cost:
+    return measured(["-m", "calibsft", *words])
+
+
+def measured(program: list[str | Path]) -> Cost:
+    """What it takes to run a program of Python; its output is not shown."""
     began = time.perf_counter()
-    settings = TARGETS[name].settings(name=name, redraws=redraws)
-    evidence = pl.scan_parquet(folder / "evidence" / "part-*.parquet")
-    pool = pool_of_run(folder / "rollouts", folder / "verdicts")
-    summary = build(pool, settings, FORMATS["probability"], 0, "bench", folder / "out", evidence=evidence)
-    seconds, peak = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{name}: {summary.responses:,} responses, {summary.rows:,} rows a draw, {redraws} draws")
-    print(f"{seconds:.1f} s, {peak:.2f} GiB at the peak")
+    child = subprocess.Popen([sys.executable, *program], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    if status:
+        raise SystemExit(f"{' '.join(map(str, program))} failed")
+    return Cost(time.perf_counter() - began, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024)
+
+
+def require_equal(expected: Path, found: Path) -> None:
+    import polars as pl
+
+    rows = [pl.scan_parquet(folder / "part-*.parquet").collect() for folder in (expected, found)]
+    if not rows[0].equals(rows[1]):
+        raise SystemExit("verify gave other verdicts than those that were made up")
+
+
+def require_same_set(ours: Path, plain: Path) -> None:
+    """Refuse two training sets that differ in any cell."""
+    import polars as pl
+
+    if (ours / "sft.jsonl").read_bytes() != (plain / "sft.jsonl").read_bytes():
+        raise SystemExit("sft.jsonl differs")
+    for name in ("sft.parquet", "labels.parquet"):
+        here, there = pl.read_parquet(ours / name), pl.read_parquet(plain / name)
+        if not here.equals(there.select(pl.col(column).cast(kind) for column, kind in here.schema.items())):
+            raise SystemExit(f"{name} differs")
 
 
 if __name__ == "__main__":

@@ -4,10 +4,10 @@
     python bench/gateway.py --local http://localhost:8001/v1 --local-model NAME --requests 192 --turn 64 --blocks 3
 
 Starts a real server (`transformers serve`, greedy) with a playground checkpoint, or takes a running one, and a gateway whose
-policy answers everything locally. Both are sent the same questions by the same client, a light one, over connections that
-stay open; directly goes the very body that the gateway sends, system prompt and all. At one request in flight the two ways
-take turns question by question, at --in-flight after every --turn requests, and which one begins changes every time. Answers
-are compared. The server's own rate varies by a fifth from turn to turn, so only many turns say something; run it on an idle
+policy answers everything locally. Both are sent the same questions by the same client, over connections that stay open;
+directly goes the very body that the gateway sends, system prompt and all. At one request in flight the two ways take turns
+question by question, at --in-flight after every --turn requests, and which one begins changes every time. Answers are
+compared. The server's own rate varies by a fifth from turn to turn, so only many turns say something; run it on an idle
 machine.
 """
 
@@ -30,10 +30,10 @@ from tempfile import TemporaryDirectory
 import uvloop
 
 from calibsft.decisions.policy import read_policy
-from calibsft.gateway.client import Client
 from calibsft.gateway.requests import read_request
 from calibsft.playground.world import OPERANDS, multiply
 from calibsft.responses.formats import get_format
+from calibsft.served.client import Client
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests/support"))
 from chat_servers import chat_server
@@ -142,6 +142,8 @@ async def measure(
         await together(way, questions[: 4 * options.in_flight], options.in_flight)
     await show_latency(ways, questions[: options.alone], options.blocks)
     await show_throughput(ways, running, questions, options)
+    for way in ways.values():
+        await way.client.close()
 
 
 async def show_latency(ways: Ways, questions: Sequence[str], blocks: int) -> None:

@@ -23,7 +23,7 @@ from calibsft.playground.base import build_model
 from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.playground.world import training_questions
 from calibsft.responses.formats import FORMATS
-from calibsft.responses.prompts import prompt_ids
+from calibsft.responses.prompts import Prompting
 
 SAMPLES = 50
 ROWS = 1000
@@ -42,10 +42,8 @@ def main() -> None:
     options = parser.parse_args()
     quiet_libraries()
     model, tokenizer = load(options.model)
-    prompts = [
-        prompt_ids(tokenizer, q.text, FORMATS["probability"])
-        for q in training_questions()[: options.questions]
-    ]
+    asked = Prompting(FORMATS["probability"])
+    prompts = [asked.ids(tokenizer, q.text) for q in training_questions()[: options.questions]]
     contenders: dict[str, Callable[[], int]] = {
         "calibsft": lambda: ours(model, tokenizer, prompts, options.max_new_tokens),
         f"generate, {ROWS // SAMPLES} questions a call": lambda: theirs(

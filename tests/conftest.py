@@ -10,6 +10,7 @@ import pytest
 from browser_page import browser, open_page  # noqa: F401 - fixtures
 from chat_servers import varied_base  # noqa: F401 - a fixture
 from command import Command
+from hub_cache import hub_cache  # noqa: F401 - a fixture
 from judge_server import server  # noqa: F401 - a fixture
 from scripted_server import local_server, strong_server  # noqa: F401 - fixtures
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibsft.artifacts import read_manifest
+from calibsft.prior import Diagnosis
 from calibsft.stages import STAGES
 
 if TYPE_CHECKING:
     from calibsft.decisions import Certificate, Route
-    from calibsft.prior import Diagnosis
 
 PathLike = str | Path
 
@@ -27,12 +27,9 @@ class StageResult:
 
     Attributes
     ----------
-    path
-        Its folder.
-    facts
-        Its manifest: cost, versions, hashes and results.
-    results
-        What the command prints with `--json`; empty for stages that print nothing.
+    path : its folder.
+    facts : its manifest: cost, versions, hashes and results.
+    results : what the command prints with `--json`; empty for stages that print nothing.
     """
 
     path: Path
@@ -114,7 +111,7 @@ def score(
     return dict(score_file(Path(source), malformed, by, intervals, other))
 
 
-def diagnose(source: PathLike, *, malformed: str | None = None, group_size: int = 8) -> "Diagnosis":
+def diagnose(source: PathLike, *, malformed: str | None = None, group_size: int = 8) -> Diagnosis:
     """What RL can learn from the confidence prior of these responses, and whether CalibSFT is worth it."""
     from calibsft.prior.files import diagnose_file
 
@@ -160,9 +157,8 @@ def route(
 
 def report(*sources: PathLike, out: PathLike, malformed: str | None = None, responses: int = 100_000) -> Path:
     """Write a page that compares runs, evaluations or files; a folder `out` also gets Markdown and figures."""
-    from calibsft.report.page import write_page, write_report
+    from calibsft.report.page import write_to
     from calibsft.report.sources import read_sources
 
     summary = read_sources([Path(source) for source in sources], malformed, responses)
-    path = Path(out)
-    return (write_page if path.suffix.lower() == ".html" else write_report)(summary, path)
+    return write_to(summary, Path(out))

@@ -6,24 +6,30 @@ cards that were made here are changed; those of other people's checkpoints are l
 
 import fcntl
 import json
+import math
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from calibsft.artifacts import CARD, write_text
+from calibsft.hub import name_and_revision
 from calibsft.metrics.metric import fraction
 from calibsft.metrics.registry import shown_in
 from calibsft.progress import info
-from calibsft.responses.formats import Format
+from calibsft.responses.prompts import Prompting
 from calibsft.settings import Settings
+from calibsft.text_table import markdown_row
 
 TABLES = "<!-- calibsft: calibration -->"
 NOT_MEASURED = "Not measured yet: `calibsft eval --model THIS --benchmarks … --out eval` adds the table."
 METRICS = shown_in("card")
-LIMITED = re.compile(r", the first (\d+) questions of each benchmark$", re.ASCII | re.MULTILINE)
+PART = re.compile(r"(\d+) (?:of \d+ )?(?:random )?questions of ", re.ASCII)
+CALIBRATED = """The stated confidence is calibrated on questions like those it was trained on; measure it on
+yours (`calibsft score`) before you rely on it."""
+UNCALIBRATED = (
+    "The stated confidence is no better calibrated than before: the training was for the format alone."
+)
 SPLITS = {"id": "In distribution, mean", "ood": "Out of distribution, mean"}
 
 
@@ -33,19 +39,28 @@ def model_card(
     title: str,
     story: str,
     settings: Settings,
-    confidence_format: Format,
+    prompting: Prompting,
+    limits: str = "",
 ) -> str:
     """The card as Markdown with the Hub's front matter; `story` says how the model was made from `start`.
 
     Parameters
     ----------
     start : the checkpoint that this one was trained from, empty for one trained from scratch.
+    limits : what it does not promise; default: calibration on other questions than those it was trained on.
     """
     from huggingface_hub import ModelCardData  # heavy, and needed only where a checkpoint is written
 
     about = ["calibration", "confidence", "calibsft", *tags]
-    head = ModelCardData(base_model=start or None, library_name="transformers", tags=about)
+    base = name_and_revision(start)[0] if start else None
+    head = ModelCardData(base_model=base, library_name="transformers", tags=about)
     details = json.dumps(settings.model_dump(mode="json"), indent=2)
+    written = prompting.format
+    arguments = (
+        f" and with `{json.dumps(dict(prompting.template))}` for its chat template"
+        if prompting.template
+        else ""
+    )
     return f"""---
 {head.to_yaml()}
 ---
@@ -62,56 +77,67 @@ def model_card(
 
 ## Use
 
-**Response format** ({confidence_format.name}): `<think>…</think> <answer>…</answer> <confidence>…</confidence>`. Ask with this
-system prompt:
+**Response format** ({written.name}): `<think>…</think> <answer>…</answer> <confidence>…</confidence>`. Ask with this
+system prompt{arguments}:
 
-> {confidence_format.system_prompt}
+> {written.system_prompt}
 
 ```json
 {details}
 ```
 
-**What it does not promise.** The stated confidence is calibrated on questions like those it was trained on; measure it on
-yours (`calibsft score`) before you rely on it.
+**What it does not promise.** {limits or CALIBRATED}
 """
 
 
+def part_of(name: str, limit: int | None, subset: int | None) -> str:
+    """Which questions of `name` were asked, in a few words that `PART` reads; empty for all of them."""
+    if limit and subset and limit < subset:
+        return f"the first {limit} of {subset} random questions of {name}"
+    if subset:
+        return f"{subset} random questions of {name}"
+    return f"the first {limit} questions of {name}" if limit else ""
+
+
 def add_calibration(
-    model: str, confidence_format: str, scores: dict[str, Any], sampled: str, limit: int | None = None
+    model: str, confidence_format: str, scores: dict[str, Any], sampled: str, part: str = ""
 ) -> None:
     """Put the scores of an evaluation into the card of the checkpoint folder `model`.
 
-    A later evaluation in the same format replaces the table, unless it asked fewer questions of each benchmark: a quick
+    A later evaluation in the same format replaces the table, unless it asked fewer questions of a benchmark: a quick
     look does not hide a full evaluation. Does nothing for a name on the Hub, or a checkpoint whose card was not made here.
 
     Parameters
     ----------
     sampled : how the responses were sampled, in a few words.
-    limit : how many questions of each benchmark were asked at most; None for all.
+    part : which questions were asked, in the words of `part_of`; empty for all.
     """
     card = Path(model) / CARD
     if not card.is_file():
         return
-    with _locked(card.parent):
+    folder = os.open(model, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)  # two evaluations of one model may end at the same time
         text = card.read_text(encoding="utf-8")
         if TABLES not in text:
             return
-        if _asked_more(text, confidence_format, limit):
-            info(f"{card}: keeps the table of an evaluation on more questions of each benchmark than {limit}")
+        if _asked_more(text, confidence_format, part):
+            info(f"{card}: keeps the table of an evaluation on more questions than {part}")
             return
-        part = f", the first {limit} questions of each benchmark" if limit else ""
-        section = _section(confidence_format, scores, sampled + part)
+        section = _section(confidence_format, scores, ", ".join(filter(None, (sampled, part))))
         write_text(card, _with_table(text, confidence_format, section))
+    finally:
+        os.close(folder)
 
 
-def _asked_more(text: str, name: str, limit: int | None) -> bool:
-    """Whether the table of format `name` on the card covers more than `limit` questions of each benchmark."""
+def _asked_more(text: str, name: str, part: str) -> bool:
+    """Whether the table of format `name` on the card covers more questions of a benchmark than `part`."""
     start, end = _marks(name)
-    if limit is None or start not in text:
+    if not part or start not in text:
         return False
     table = text.partition(start)[2].partition(end)[0]
-    asked = LIMITED.search(table)
-    return asked is None or int(asked[1]) > limit
+    before, now = (min(map(int, PART.findall(words)), default=math.inf) for words in (table, part))
+    return before > now
 
 
 def _with_table(text: str, name: str, section: str) -> str:
@@ -130,26 +156,11 @@ def _marks(name: str) -> tuple[str, str]:
 
 def _section(name: str, scores: dict[str, Any], sampled: str) -> str:
     titles = ("", "Responses", *(metric.header for metric in METRICS))
-    lines = [_line(titles), _line(("---", *("---:" for _ in titles[1:])))]
+    lines = [markdown_row(titles), markdown_row(("---", *("---:" for _ in titles[1:])))]
     means = {title: scores["splits"][split] for split, title in SPLITS.items() if split in scores["splits"]}
     for label, part in (*scores["datasets"].items(), *means.items()):
         values = [part.get(metric.name) for metric in METRICS]
         cells = ["–" if value is None else fraction(value) for value in values]
-        lines.append(_line((label, f"{part['n']:,}", *cells)))
+        lines.append(markdown_row((label, f"{part['n']:,}", *cells)))
     convention = scores["overall"]["ece_convention"]
     return "\n".join([f"**Confidence as {name}**, {sampled}", "", *lines, "", f"ECE: {convention}."])
-
-
-def _line(cells: tuple[str, ...]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Lock the folder: two evaluations of one model may end at the same time."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

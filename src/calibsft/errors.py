@@ -8,6 +8,7 @@ library (`system_refusal`).
 import errno
 import os
 import re
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import NoReturn
 
@@ -41,6 +42,10 @@ def system_refusal(error: BaseException | None) -> OSError | None:
 
 def unknown_name(kind: str, name: str, known: list[str]) -> NoReturn:
     """Refuse `name`; the error has the nearest known name and the whole list."""
-    near = get_close_matches(name, known, n=1)
-    hint = f"; did you mean '{near[0]}'?" if near else ""
-    raise InputError(f"unknown {kind} '{name}'{hint} (known: {', '.join(known)})")
+    raise InputError(f"unknown {kind} '{name}'{did_you_mean(name, known)} (known: {', '.join(known)})")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the nearest known one; empty if none is near."""
+    near = get_close_matches(name, list(known), n=1)
+    return f"; did you mean '{near[0]}'?" if near else ""

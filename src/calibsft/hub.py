@@ -1,14 +1,18 @@
-"""Find out once, and within seconds, whether the Hugging Face Hub answers.
+"""What is asked of the Hugging Face Hub, and what came from there: pinned revisions, and the commits that were loaded.
 
-Its own libraries try again for every file, with growing pauses, and need minutes to report a missing connection.
+Finds out once, and within seconds, whether the Hub answers. Its own libraries try again for every file, with growing
+pauses, and need minutes to report a missing connection.
 """
 
 import os
+import re
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from calibsft.errors import InputError
 from calibsft.progress import warn
@@ -16,6 +20,47 @@ from calibsft.progress import warn
 PATIENCE_SECONDS = 4.0
 # The Hub's own variable, for slow connections.
 PATIENCE_VARIABLE = "HF_HUB_ETAG_TIMEOUT"
+PINNED = re.compile(r"([\w.-]+(?:/[\w.-]+)?)@([\w.-]+(?:/[\w.-]+)*)", re.ASCII)
+# A file that every download of this kind has.
+ALWAYS_THERE = {"model": "config.json", "dataset": "README.md"}
+
+_recorders: list[dict[str, str]] = []
+
+
+def name_and_revision(model: str) -> tuple[str, str | None]:
+    """A model's name on the Hub and the revision that `org/name@revision` pins; a path that exists is no such name."""
+    pinned = None if Path(model).exists() else PINNED.fullmatch(model)
+    return (pinned[1], pinned[2]) if pinned else (model, None)
+
+
+def snapshot(name: str, revision: str | None, kind: Literal["model", "dataset"] = "model") -> Path | None:
+    """The folder of a download in the Hub's cache, which is called like its commit; None if it is not there.
+
+    `revision` is a commit, a branch or a tag; None is the newest that was downloaded.
+    """
+    from huggingface_hub import try_to_load_from_cache
+
+    try:
+        found = try_to_load_from_cache(name, ALWAYS_THERE[kind], revision=revision, repo_type=kind)
+    except ValueError:  # not a valid name on the Hub
+        return None
+    return Path(found).parent if isinstance(found, str) else None
+
+
+@contextmanager
+def recording_commits() -> Iterator[dict[str, str]]:
+    """Inside this context, the commit of everything that is loaded from the Hub is put into the dictionary, by name."""
+    recorder: dict[str, str] = {}
+    _recorders.append(recorder)
+    try:
+        yield recorder
+    finally:
+        _recorders.pop()
+
+
+def record_commit(name: str, commit: str) -> None:
+    for recorder in _recorders:
+        recorder[name] = commit
 
 
 def prepare_model(model: str) -> None:
@@ -23,7 +68,7 @@ def prepare_model(model: str) -> None:
     if Path(model).exists():
         return
     reason = silence()
-    if reason is not None and not _downloaded(model):
+    if reason is not None and snapshot(*name_and_revision(model)) is None:
         raise InputError(
             f"model '{model}' is neither a folder nor downloaded, and the Hub does not answer ({reason}); check the connection,"
             " or give a checkpoint folder"
@@ -51,15 +96,6 @@ def silence() -> str | None:
     from huggingface_hub import constants
 
     return None if constants.is_offline_mode() else _silence(constants.ENDPOINT)
-
-
-def _downloaded(model: str) -> bool:
-    from huggingface_hub import try_to_load_from_cache
-
-    try:
-        return isinstance(try_to_load_from_cache(model, "config.json"), str)
-    except ValueError:  # not a valid name on the Hub
-        return False
 
 
 @cache

@@ -1,4 +1,7 @@
-"""Load a Hugging Face checkpoint for sampling or training, with clear errors."""
+"""Load a Hugging Face checkpoint for sampling or training, with clear errors.
+
+A checkpoint is a folder or a name on the Hub, which may pin a revision: `org/name@revision`.
+"""
 
 import os
 from pathlib import Path
@@ -9,13 +12,14 @@ from transformers import (
     AutoModel,
     AutoModelForCausalLM,
     AutoTokenizer,
+    GenerationConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 from transformers.utils import logging
 
 from calibsft.errors import InputError, unknown_name
-from calibsft.hub import prepare_model
+from calibsft.hub import name_and_revision, prepare_model, record_commit, snapshot
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -84,6 +88,17 @@ def require_end_token(tokenizer: PreTrainedTokenizerBase, model: str) -> None:
         )
 
 
+def named_end_ids(tokenizer: PreTrainedTokenizerBase, model: str) -> tuple[int, ...]:
+    """Every id that ends a response: the tokenizer's first, and those of the checkpoint's generation config if there is one."""
+    name, revision = name_and_revision(model)
+    try:
+        named = GenerationConfig.from_pretrained(name, revision=revision or "main").eos_token_id
+    except (OSError, ValueError):
+        named = None
+    others = set(named if isinstance(named, list) else [named]) - {tokenizer.eos_token_id, None}
+    return (tokenizer.eos_token_id, *sorted(others))
+
+
 def load_model(model: str, device: str = "auto", dtype: str = "auto") -> PreTrainedModel:
     """The causal language model of a checkpoint folder or Hub id."""
     return _load(AutoModelForCausalLM, model, device, dtype)
@@ -97,10 +112,13 @@ def load_encoder(
 
 
 def _load_tokenizer(model: str) -> PreTrainedTokenizerBase:
+    name, revision = name_and_revision(model)
     try:
-        return AutoTokenizer.from_pretrained(model)
+        tokenizer: PreTrainedTokenizerBase = AutoTokenizer.from_pretrained(name, revision=revision or "main")
     except (OSError, ValueError) as error:
         raise _cannot_load(model, error) from error
+    _record(model)
+    return tokenizer
 
 
 def _load(
@@ -108,11 +126,24 @@ def _load(
 ) -> PreTrainedModel:
     _prepare(model)
     where = pick_device(device)
+    name, revision = name_and_revision(model)
     try:
-        loaded = kind.from_pretrained(model, dtype=pick_dtype(dtype, where))
+        loaded = kind.from_pretrained(name, revision=revision or "main", dtype=pick_dtype(dtype, where))
     except (OSError, ValueError, SafetensorError) as error:
         raise _cannot_load(model, error) from error
+    folder = _record(model)
+    if revision and folder:
+        # TRL loads the reference model by this name, and would take the newest revision.
+        loaded.config.name_or_path = str(folder)
     return loaded.to(where)
+
+
+def _record(model: str) -> Path | None:
+    """Record the commit of a model that was loaded from the Hub; returns its folder in the cache."""
+    folder = None if Path(model).exists() else snapshot(*name_and_revision(model))
+    if folder:
+        record_commit(model, folder.name)
+    return folder
 
 
 def _prepare(model: str) -> None:

@@ -26,10 +26,8 @@ class Progress:
 
     Parameters
     ----------
-    total
-        Units of work in all. An earlier run finished `done` of them; they do not count in the rate.
-    unit
-        The unit's name in the plural, for example "responses".
+    total : units of work in all. An earlier run finished `done` of them; they do not count in the rate.
+    unit : the unit's name in the plural, for example "responses".
     """
 
     def __init__(

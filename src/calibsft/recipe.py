@@ -4,24 +4,24 @@ A recipe composes the sections of settings that rooms own. It is complete (`--dr
 Overrides are dotted keys, `rollout.samples=8`. Holds settings only; `pipeline` turns them into stages.
 """
 
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 import yaml
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from calibsft.artifacts.lineage import CALIBSFT
+from calibsft.artifacts.lineage import CALIBSFT, FINE_TUNINGS, WARMUP
 from calibsft.engines import EngineSection, default_engine
-from calibsft.errors import InputError, unknown_name
+from calibsft.errors import InputError, did_you_mean, unknown_name
 from calibsft.evaluation.settings import EvalSettings
 from calibsft.evidence.settings import EvidenceSettings
+from calibsft.files.reading import is_table
 from calibsft.judge.settings import JudgeSettings
 from calibsft.playground.settings import PLAYGROUND, BaseSettings
 from calibsft.prior.settings import PriorSettings
 from calibsft.questions import QuestionSettings
-from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
+from calibsft.responses.settings import DEFAULT_FORMAT, FormatName, Template
 from calibsft.rl.methods import CHOICE, METHODS, method_settings
 from calibsft.rl.settings import MethodSettings, RlSettings
 from calibsft.rollouts.settings import RolloutSettings
@@ -29,6 +29,7 @@ from calibsft.settings import CommonTo, Device, Dtype, Seed, Settings, apply_ove
 from calibsft.sft.settings import SftSettings
 from calibsft.targets import TargetSection
 from calibsft.targets.calibsft import CalibSftSettings
+from calibsft.warmup import WarmupSettings, completed
 from calibsft.yaml_text import YamlProblem, parse_yaml
 
 # In bytes. With the seed's digits, the folder's name stays below the limit of file systems.
@@ -38,14 +39,12 @@ LONGEST_NAME = 200
 def _folder_name(name: str) -> str:
     # The run's folder is runs/NAME-seed0: a name with slashes could lead out of runs/.
     if not name.isprintable() or set(name) & {"/", "\\"} or not 1 <= len(name.encode()) <= LONGEST_NAME:
-        raise PydanticCustomError(
-            "folder_name", "it names a folder in runs/, so it is one short word without slashes"
-        )
-    if name.startswith("."):
-        raise PydanticCustomError(
-            "folder_name", "it names a folder in runs/, so it does not begin with a dot"
-        )
-    return name
+        rule = "is one short word without slashes"
+    elif name.startswith("."):
+        rule = "does not begin with a dot"
+    else:
+        return name
+    raise PydanticCustomError("folder_name", f"it names a folder in runs/, so it {rule}")
 
 
 class Recipe(Settings):
@@ -58,6 +57,7 @@ class Recipe(Settings):
         description="seeds of the trainings, one model each from the same data; default: the recipe's seed",
     )
     format: FormatName = DEFAULT_FORMAT
+    template: Template = Field({})
     model: str = PLAYGROUND
     device: Device = "auto"
     dtype: Dtype = "auto"
@@ -68,6 +68,8 @@ class Recipe(Settings):
     evidence: EvidenceSettings = EvidenceSettings()
     targets: TargetSection = CalibSftSettings()
     sft: SftSettings = SftSettings()
+    # After the sections whose values it takes where it has none.
+    warmup: WarmupSettings | None = None
     prior: PriorSettings = PriorSettings()
     rl: Annotated[RlSettings, CommonTo(CHOICE, "rl_methods")] = RlSettings()
     eval: EvalSettings = EvalSettings()
@@ -77,6 +79,11 @@ class Recipe(Settings):
     # What is done to the base model, in order; models with the same first steps share the stages of these steps.
     pipelines: tuple[tuple[str, ...], ...] = Field(((CALIBSFT,),), min_length=1)
     jobs: int = Field(1, ge=1, description="stages that run side by side where none waits for the other")
+
+    @field_validator("warmup", mode="before")
+    @classmethod
+    def _warmup_is_like_the_rest(cls, given: Any, info: ValidationInfo) -> Any:
+        return completed(given, info.data) if isinstance(given, dict) else given
 
     @model_validator(mode="after")
     def _targets_find_their_samples(self) -> Self:
@@ -99,8 +106,18 @@ class Recipe(Settings):
                 unknown_name("RL method in rl_methods", method, list(METHODS))
             self.rl_of(method)
         for step in (step for pipeline in self.pipelines for step in pipeline):
-            if step not in (CALIBSFT, *METHODS):
-                unknown_name("step of a pipeline", step, [CALIBSFT, *METHODS])
+            if step not in (*FINE_TUNINGS, *METHODS):
+                unknown_name("step of a pipeline", step, [*FINE_TUNINGS, *METHODS])
+        return self
+
+    @model_validator(mode="after")
+    def _warmup_has_examples(self) -> Self:
+        missing = self.warmup is None or self.warmup.rollout.shots is None
+        if missing and any(WARMUP in pipeline for pipeline in self.pipelines):
+            raise InputError(
+                f"a pipeline has the step {WARMUP}, which learns from worked examples; give a file of them in"
+                " warmup.rollout.shots"
+            )
         return self
 
     @model_validator(mode="after")
@@ -138,6 +155,12 @@ def recipe_folders() -> list[Path]:
     return [folder for folder in (here / "recipes", here.parents[1] / "recipes") if folder.is_dir()]
 
 
+def shipped_recipes() -> dict[str, Path]:
+    """The files of named recipes, by name."""
+    files = {str(f.relative_to(d).with_suffix("")): f for d in recipe_folders() for f in d.rglob("*.yaml")}
+    return dict(sorted(files.items()))
+
+
 def find_recipe(name_or_path: str) -> Path:
     """The file of a recipe given by path or by name."""
     path = Path(name_or_path)
@@ -147,13 +170,10 @@ def find_recipe(name_or_path: str) -> Path:
                 f"{path}: no such recipe file; give a path to a .yaml file or the name of a shipped recipe"
             )
         return path
-    shipped = {str(f.relative_to(d).with_suffix("")): f for d in recipe_folders() for f in d.rglob("*.yaml")}
+    shipped = shipped_recipes()
     if name_or_path not in shipped:
-        near = get_close_matches(name_or_path, shipped, n=1)
-        hint = f"; did you mean '{near[0]}'?" if near else ""
-        raise InputError(
-            f"no recipe is called '{name_or_path}'{hint} (shipped: {', '.join(sorted(shipped))})"
-        )
+        hint = did_you_mean(name_or_path, shipped)
+        raise InputError(f"no recipe is called '{name_or_path}'{hint} (shipped: {', '.join(shipped)})")
     return shipped[name_or_path]
 
 
@@ -169,7 +189,19 @@ def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe
         raise InputError(f"{where}: not valid YAML ({error}); fix the file there") from error
     if not isinstance(data, dict):
         raise InputError(f"{path}: a recipe is a mapping of keys to values; see recipes/tiny.yaml for one")
+    data = _found_beside(path.parent, data)
     data.setdefault("name", path.stem)
     for override in overrides or []:
         apply_override(data, override)
     return validated(Recipe, data, str(path))
+
+
+def _found_beside(folder: Path, value: Any) -> Any:
+    """`value` of a recipe in `folder`, where tables that are not found from here are those beside the recipe."""
+    if isinstance(value, dict):
+        return {key: _found_beside(folder, inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_found_beside(folder, inner) for inner in value]
+    if isinstance(value, str) and is_table(value) and not Path(value).exists() and (folder / value).is_file():
+        return str(folder / value)
+    return value

@@ -1,18 +1,17 @@
 """The records that flow from one stage to the next: one type per arrow, all frozen.
 
-question -> Rollout -> Verdict -> SftExample. A row is identified by (dataset, question_id, sample)
-throughout, so stages join on that key and nothing depends on row order. Confidences and targets are
-exact rationals inside the program (`fractions.Fraction`) and become floats only in files.
+question -> Rollout -> Verdict -> SftExample. A row is identified by (dataset, question_id, sample) throughout, so stages
+join on that key and nothing depends on row order. Confidences and targets are exact rationals inside the program
+(`fractions.Fraction`) and become floats only in files.
 
-This module holds data only: how records are stored is `artifacts`, how users' files become tables is
-`files`.
+This module holds data only: how records are stored is `artifacts`, how users' files become tables is `files`.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 # What identifies a response in every table, and what identifies its question.
 KEYS = ("dataset", "question_id", "sample")
@@ -42,11 +41,12 @@ class Question:
 class Rollout:
     """One sampled response, with what was measured while sampling it.
 
-    `token_ids` are the sampled ids including a final end-of-sequence token when there was one;
-    `response` is their exact text without it. `mean_logprob` is the mean token log-probability under the
-    generator at temperature 1, None when some tokens were not sampled; `confidence_entropy` the mean
-    next-token entropy in nats over the tokens of the confidence value, None when there is no such value.
-    `forced_answer` is what the model answered when an unfinished response was made to end, where it was.
+    `token_ids` are the sampled ids including a final end-of-sequence token when there was one; `response` is their exact
+    text without it. `mean_logprob` is the mean token log-probability under the generator at temperature 1, None when some
+    tokens were not sampled; `confidence_entropy` the mean next-token entropy in nats over the tokens of the confidence
+    value, None when there is no such value. `forced_answer` is what the model answered when an unfinished response was made
+    to end, where it was. `finish_reason` is "stop", "length" or what a server says. `error` says why a server refused to
+    respond; the response is then empty.
     """
 
     dataset: str
@@ -58,6 +58,8 @@ class Rollout:
     mean_logprob: float | None
     confidence_entropy: float | None
     forced_answer: str | None = None
+    finish_reason: str = ""
+    error: str | None = None
 
 
 class Ending(StrEnum):

@@ -25,16 +25,16 @@ def rate_questions(labels: pl.DataFrame, source: str) -> pl.DataFrame:
 
     Parameters
     ----------
-    labels
-        Columns dataset, question_id, correct (null if ungraded), ending. In the result, `correct` is False for truncated
-        responses.
+    labels : columns dataset, question_id, correct (null if ungraded), ending. In the result, `correct` is False for
+        truncated responses.
     """
-    ungraded = pl.col("correct").is_null().any().over(QUESTION_KEYS)
-    lost = labels.filter(ungraded).n_unique(QUESTION_KEYS) if labels["correct"].null_count() else 0
-    if lost:
+    if labels["correct"].null_count():
+        ungraded = pl.col("correct").is_null().any().over(QUESTION_KEYS)
+        lost = labels.filter(ungraded).n_unique(QUESTION_KEYS)
         warn(f"{source}: {lost} questions have ungraded responses and are left out")
+        labels = labels.filter(~ungraded)
     correct = pl.col("correct") & (pl.col("ending") != Ending.TRUNCATED.value)
-    return labels.filter(~ungraded).with_columns(
+    return labels.with_columns(
         correct=correct,
         k=correct.sum().over(QUESTION_KEYS).cast(pl.Int64),
         n=pl.len().over(QUESTION_KEYS).cast(pl.Int64),

@@ -8,20 +8,22 @@ import polars as pl
 from calibsft.schema import LABEL, STRATUM
 
 Columns = dict[str, pl.DataType | type[pl.DataType]]
-_KEY_COLUMNS: Columns = {"dataset": pl.String, "question_id": pl.String, "sample": pl.Int32}
-# What counts of a graded response; `correct` is null where it could not be graded.
-GRADED: Columns = {**_KEY_COLUMNS, "ending": pl.String, "correct": pl.Boolean, "reason": pl.String}
+KEY_COLUMNS: Columns = {"dataset": pl.String, "question_id": pl.String, "sample": pl.Int32}
+_OUTCOME: Columns = {**KEY_COLUMNS, "ending": pl.String, "correct": pl.Boolean, "reason": pl.String}
+# What counts of a graded response; `correct` is null where it could not be graded, `confidence` where it is unreadable.
+GRADED: Columns = {**_OUTCOME, "confidence": pl.Float64}
+# Columns of graded responses whose texts repeat, row after row.
+REPEATED = ("dataset", "question_id", "ending", "reason")
 # What a response says; `token_ids` are null where unknown.
 TEXTS: Columns = {
-    **_KEY_COLUMNS,
-    "question": pl.String,
+    **KEY_COLUMNS,
     "response": pl.String,
     "finished": pl.Boolean,
     "token_ids": pl.List(pl.Int32),
 }
 # What a target says of every response: no label where it is not trained on; `drawn` for training in some draw.
 LABELS: Columns = {
-    **GRADED,
+    **_OUTCOME,
     "successes": pl.Int64,
     "rollouts": pl.Int64,
     **dict.fromkeys(LABEL, pl.Int64),
@@ -29,7 +31,7 @@ LABELS: Columns = {
 }
 TRAINING_ROWS: Columns = {
     "draw": pl.Int32,
-    **_KEY_COLUMNS,
+    **KEY_COLUMNS,
     "question": pl.String,
     "response": pl.String,
     "target": pl.Float64,

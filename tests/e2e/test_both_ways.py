@@ -1,18 +1,18 @@
 """Every stage both ways: as a step of a recipe and as a single command, with equal folders; each continues the other."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import warm_start
 from calibsft.pipeline import Planned, load_checked, plan
+from calibsft.settings import Settings
 from calibsft.settings.options import Option
+from command_process import ENVIRONMENT
 
 # Small, and with what is seldom set, so that every kind of option goes through the command line.
 CHANGES = (
@@ -21,15 +21,14 @@ CHANGES = (
     "targets.redraws=1", "targets.samples=6", "prior.contexts=2", "rl.steps=1", "rl.questions=4", "rl.micro_batch_size=16",
     "rl.eval_every=1", "rl.eval_questions=4", "eval.limit=5", "eval.samples=2", "eval.benchmarks=[multiply-1, cross]",
     "eval.budgets=[8, 12]", "eval.estimators=[verbalized, self-consistency]", "jobs=1", "pipelines=[[calibsft, rlcr]]",
+    "eval.per_benchmark.cross.subset=4", "questions.subset=60",
 )  # fmt: skip
 ROOT = Path("run")
 OF_THE_MOMENT = {"wall_seconds", "peak_memory_mb", "resumed"}
 
 
 def calibsft(folder: Path, *words: str) -> str:
-    environment = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "calibsft", *words]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    done = warm_start.run(words, folder, ENVIRONMENT)
     assert done.returncode == 0, f"{' '.join(words)}\n{done.stderr}"
     return done.stderr
 
@@ -51,7 +50,7 @@ def words(planned: Planned) -> list[str]:
     given: set[tuple[str, ...]] = set()
     for option in kind.options():
         value = _value(planned.stage, option)
-        if value not in (None, ()) and option.key not in given:
+        if value not in (None, (), {}) and option.key not in given:
             given.add(option.key)
             found += _spelled(option, value)
     return found
@@ -63,11 +62,25 @@ def _value(settings: Any, option: Option) -> Any:
     return settings
 
 
+def _dotted(value: dict[str, Any]) -> list[str]:
+    """The values of a mapping of plain values or of sections, as dotted keys."""
+    plain = {
+        f"{name}.{key}" if isinstance(inner, Settings) else name: one
+        for name, inner in value.items()
+        for key, one in (
+            inner.model_dump(exclude_none=True) if isinstance(inner, Settings) else {"": inner}
+        ).items()
+    }
+    return [f"{key}={json.dumps(one)}" for key, one in plain.items()]
+
+
 def _spelled(option: Option, value: Any) -> list[str]:
     if not option.flags:
-        return [str(value)]
+        return [*map(str, value)] if isinstance(value, tuple) else [str(value)]
     if option.type is bool:
         return [option.flags[0] if value else f"--no-{option.flags[0][2:]}"]
+    if isinstance(value, dict):
+        return [word for key in _dotted(value) for word in (option.flags[0], key)]
     if option.joined:
         return [option.flags[0], ",".join(map(str, value))]
     values = value if isinstance(value, tuple) else (value,)

@@ -1,11 +1,8 @@
 """A whole recipe through the command line, small: every stage, resumed, refused, started over."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -15,8 +12,10 @@ import polars as pl
 import pytest
 from safetensors.numpy import load_file
 
+import warm_start
 from browser_page import Opened
 from calibsft.responses.formats import FORMATS
+from command_process import ENVIRONMENT
 
 SMALL = (
     "base.steps=300", "base.warmup_steps=20", "questions.limit=60", "rollout.samples=20", "rollout.shard_questions=20",
@@ -38,19 +37,8 @@ STAGES = {
 
 def run(out: Path, *changes: str, fresh: bool = False, status: int = 0) -> tuple[str, str]:
     settings = [word for setting in (*SMALL, *changes) for word in ("--set", setting)]
-    command = [
-        sys.executable,
-        "-m",
-        "calibsft",
-        "run",
-        "tiny",
-        "--out",
-        str(out),
-        *settings,
-        *(["--fresh"] if fresh else []),
-    ]
-    environment = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    words = ["run", "tiny", "--out", str(out), *settings, *(["--fresh"] if fresh else [])]
+    done = warm_start.run(words, environment=ENVIRONMENT)
     assert done.returncode == status, done.stderr
     return done.stdout, done.stderr
 

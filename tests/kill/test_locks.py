@@ -98,10 +98,10 @@ def hold(folder: Path, then: str) -> subprocess.Popen[str]:
 
 
 def test_a_forked_child_that_outlives_its_killed_parent_holds_no_lock(tmp_path: Path) -> None:
-    then = "child = os.fork(); print(child, flush=True) if child else None; time.sleep(600)"
-    holder = hold(tmp_path, then)
+    holder = hold(tmp_path, "os.fork(); os.write(1, b'%d\\n' % os.getpid()); time.sleep(600)")
     assert holder.stdout is not None
-    child = int(holder.stdout.readline())
+    # Both have returned from the fork, which is when the child gives up its copy of the lock.
+    (child,) = {int(holder.stdout.readline()) for _ in range(2)} - {holder.pid}
     try:
         with pytest.raises(InputError, match=f"process {holder.pid} on"), locked(tmp_path):
             pass

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from calibsft.errors import InputError
 from calibsft.files import batches
 from calibsft.metrics import counts, score_file, score_table
-from calibsft.metrics.files import read_scored
+from calibsft.metrics.files import ScoredFile
 
 KINDS = ["csv", "csv.gz", "jsonl", "jsonl.gz", "parquet"]
 CONFIDENCES = st.one_of(
@@ -97,7 +97,7 @@ def test_pieces_of_a_file_are_its_rows_in_their_order(
 ) -> None:
     frame = pl.DataFrame(rows, schema=SCHEMA)
     with written(frame, kind) as path, pieces(size):
-        found, _ = read_scored(path, "counted")
+        found = ScoredFile(path, "counted").read()
     assert found.select(sorted(found.columns)).equals(frame.select(sorted(found.columns)))
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibsft.responses import FORMATS, Format, Reason, parse, render, replace_confidence
+from calibsft.responses.parse import restate
 
 TAG = re.compile(r"</?(think|answer|confidence)>")
 TAGS = [f"<{slash}{name}>" for slash in ("", "/") for name in ("think", "answer", "confidence")]
@@ -75,6 +76,7 @@ def test_replacing_the_confidence_gives_the_new_value_and_the_same_think_and_ans
     before = f"{opening}{think}</think>{b}<answer>{answer}</answer>{c}<confidence>{d}"
     text = f"{before}{written.render(old)}{e}</confidence>{f}"
     replaced = replace_confidence(text, parse(text, written), written.render(new))
+    assert restate(text, written.render(new)) == replaced
     assert replaced == f"{before}{written.render(new)}{e}</confidence>{f}"
     parsed = parse(replaced, written)
     assert parsed.reason is Reason.OK

@@ -24,7 +24,8 @@ class Opened:
 Open = Callable[..., Opened]
 
 
-@pytest.fixture(scope="session")
+# Playwright runs an event loop in this thread for as long as it is there, and later tests have loops of their own.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -8,16 +8,24 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import warm_start
+
 ENVIRONMENT = os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+CALIBSFT = [sys.executable, "-m", "calibsft"]
 
 
 def calibsft(*arguments: object) -> list[str]:
-    return [sys.executable, "-m", "calibsft", *map(str, arguments)]
+    return [*CALIBSFT, *map(str, arguments)]
 
 
 def ended(command: list[str]) -> tuple[int, str]:
     """Exit code and standard error of a command that is left alone."""
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False)
+    if command[:3] == CALIBSFT:
+        done = warm_start.run(command[3:], environment=ENVIRONMENT)
+    else:
+        done = subprocess.run(
+            command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300, check=False
+        )
     return done.returncode, done.stderr
 
 
@@ -28,9 +36,11 @@ def finish(command: list[str]) -> str:
 
 
 @contextmanager
-def under_way(command: list[str], reached: Callable[[], bool]) -> Iterator[subprocess.Popen[bytes]]:
+def under_way(
+    command: list[str], reached: Callable[[], bool]
+) -> Iterator[warm_start.Started | subprocess.Popen[bytes]]:
     """A process of `command` that has got so far; it is killed in the end if it still runs."""
-    child = subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    child = _start(command)
     try:
         deadline = time.monotonic() + 200
         while not reached():
@@ -48,3 +58,9 @@ def kill_when(command: list[str], reached: Callable[[], bool]) -> None:
     with under_way(command, reached) as child:
         child.send_signal(signal.SIGKILL)
         assert child.wait() == -signal.SIGKILL
+
+
+def _start(command: list[str]) -> warm_start.Started | subprocess.Popen[bytes]:
+    if command[:3] == CALIBSFT:
+        return warm_start.Started(command[3:], environment=ENVIRONMENT)
+    return subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from calibsft.artifacts import QUESTIONS, shard_name, write_parquet
 from calibsft.responses.formats import FORMATS
-from calibsft.rollouts.collect import questions_frame, rollouts_frame
+from calibsft.rollouts.collect import rollouts_frame
+from calibsft.rollouts.plan import questions_frame
 from calibsft.schema import Question, Rollout
 from calibsft.verify.verdicts import verify_responses
 

@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer
 from calibsft.artifacts import write_parquet
 from calibsft.errors import InputError
 from calibsft.responses.formats import FORMATS
+from calibsft.responses.prompts import Prompting
 from calibsft.settings import validated
 from calibsft.sft.batches import training_order
 from calibsft.sft.fine_tune import accumulation_steps, fine_tune
@@ -50,7 +51,9 @@ def losses(folder: Path) -> list[float]:
 
 def train(checkpoint: Path, data: Path, folder: Path, **changes: object) -> dict[str, object]:
     folder.mkdir()
-    return fine_tune(str(checkpoint), data, QUICK.model_copy(update=changes), FORMAT, 0, folder, "cpu")
+    return fine_tune(
+        str(checkpoint), data, QUICK.model_copy(update=changes), Prompting(FORMAT), 0, folder, "cpu"
+    )
 
 
 def test_accumulated_micro_batches_train_like_one_batch(
@@ -87,7 +90,7 @@ def test_a_link_in_the_place_of_the_model_is_not_followed(
     (tmp_path / "o").mkdir()
     (tmp_path / "o" / "model.partial").symlink_to(tmp_path / "mine")
     settings = QUICK.model_copy(update={"steps": 1})
-    fine_tune(str(random_checkpoint), data, settings, FORMAT, 0, tmp_path / "o", "cpu")
+    fine_tune(str(random_checkpoint), data, settings, Prompting(FORMAT), 0, tmp_path / "o", "cpu")
     assert list((tmp_path / "mine").iterdir()) == []
     assert weights(tmp_path / "o").numel() > 0 and not (tmp_path / "o" / "model").is_symlink()
 

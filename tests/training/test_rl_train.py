@@ -22,6 +22,7 @@ from calibsft.evaluation import Benchmarks, evaluate_with
 from calibsft.evaluation.settings import EvalSettings
 from calibsft.playground.world import training_questions
 from calibsft.responses.formats import FORMATS
+from calibsft.responses.prompts import Prompting
 from calibsft.rl.methods import METHODS
 from calibsft.rl.train import (
     _Note,
@@ -55,7 +56,9 @@ def train(base: Path, folder: Path, method: str = "dcpo", **changes: Any) -> dic
     questions, seed = changes.pop("asked", QUESTIONS), changes.pop("seed", 0)
     settings = METHODS[method].settings.model_validate({**QUICK, **changes})
     written = FORMATS["integer"] if method == "c3rl" else FORMAT
-    return train_policy(str(base), questions, RATES, settings, written, seed, folder, "cpu", **others)
+    return train_policy(
+        str(base), questions, RATES, settings, Prompting(written), seed, folder, "cpu", **others
+    )
 
 
 def weights(folder: Path) -> Tensor:
@@ -339,8 +342,8 @@ def test_the_judge_grades_rewards_and_held_out_evaluations(
     class Judged(Benchmarks):
         """The same questions, for a judge."""
 
-        def __init__(self, settings: EvalSettings) -> None:
-            super().__init__(settings)
+        def __init__(self, settings: EvalSettings, limit: int) -> None:
+            super().__init__(settings, limit)
             self.questions = [replace(question, grader="judge") for question in self.questions]
 
     monkeypatch.setattr("calibsft.rl.evaluations.Benchmarks", Judged)
@@ -374,7 +377,14 @@ def test_unanimous_groups_are_refused_or_kept_for_their_confidence(short_base: P
 def test_what_does_not_fit_is_refused_before_a_model_is_loaded(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"c3rl is defined for the integer format, not for 'probability'"):
         train_policy(
-            "no such model", QUESTIONS, RATES, METHODS["c3rl"].settings(), FORMAT, 0, tmp_path, "cpu"
+            "no such model",
+            QUESTIONS,
+            RATES,
+            METHODS["c3rl"].settings(),
+            Prompting(FORMAT),
+            0,
+            tmp_path,
+            "cpu",
         )
 
 

@@ -21,6 +21,7 @@ from calibsft.artifacts.names import (
     QUESTIONS,
     SETTINGS,
     SUPERVISION,
+    USAGE,
     shard_name,
     shards,
 )
@@ -33,6 +34,7 @@ from calibsft.artifacts.writing import (
     write_bytes,
     write_json,
     write_parquet,
+    write_parquet_parts,
     write_text,
 )
 
@@ -47,6 +49,7 @@ __all__ = [
     "QUESTIONS",
     "SETTINGS",
     "SUPERVISION",
+    "USAGE",
     "StageFolder",
     "file_hash",
     "flatten",
@@ -63,5 +66,6 @@ __all__ = [
     "write_bytes",
     "write_json",
     "write_parquet",
+    "write_parquet_parts",
     "write_text",
 ]

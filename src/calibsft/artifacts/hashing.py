@@ -32,7 +32,7 @@ def file_hash(path: Path) -> str:
 
 
 def model_inputs(model: str) -> dict[str, str]:
-    """What a stage records about a checkpoint that it reads: its name on the Hub, or a hash of the folder.
+    """What a stage records about a checkpoint that it reads: its name on the Hub and pinned revision, or a hash of the folder.
 
     The hash is of the names, sizes and both ends of its files, so gigabytes of weights need not be read.
     """

@@ -3,20 +3,35 @@
 from pathlib import Path
 from typing import Any
 
-from calibsft.artifacts.manifests import read_manifest
-from calibsft.artifacts.names import MANIFEST, SETTINGS
+from calibsft.artifacts.manifests import is_finished_stage, read_manifest
 
-# The name of fine-tuning in a lineage; RL has the name of its method.
-CALIBSFT = "calibsft"
+# The names of fine-tunings in a lineage, and what they do; RL has the name of its method.
+WARMUP, CALIBSFT = "warmup", "calibsft"
+FINE_TUNINGS = {
+    WARMUP: "Warm-up: the response format, from the model's own well-formed responses to worked examples",
+    CALIBSFT: "CalibSFT: stated confidence, from targets for the model's own responses",
+}
 
 
 def lineage_of(model: str) -> dict[str, Any]:
     """The steps that made `model` and the seed of the last one, as in a manifest; no steps for a foreign checkpoint."""
-    stage = Path(model).parent
-    if not (stage / MANIFEST).is_file() or not (stage / SETTINGS).is_file():
-        return {"lineage": []}
-    manifest = read_manifest(stage)
-    return {key: manifest[key] for key in ("lineage", "training_seed") if key in manifest} or {"lineage": []}
+    return lineage_in(Path(model).parent) or {"lineage": []}
+
+
+def lineage_in(folder: Path) -> dict[str, Any]:
+    """The lineage in the manifest of a stage; empty if it has none."""
+    manifest = _manifest(folder)
+    return {key: manifest[key] for key in ("lineage", "training_seed") if key in manifest}
+
+
+def step_of(table: Path) -> str:
+    """What fine-tuning on a training set is called: what `calibsft build` recorded beside it, else CalibSFT."""
+    return str(_manifest(table.parent).get("step", CALIBSFT))
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a stage, empty for a foreign folder."""
+    return read_manifest(folder) if is_finished_stage(folder) else {}
 
 
 def trained(model: str, step: str, seed: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -15,6 +16,8 @@ from calibsft.schema import SCHEMA_VERSION
 
 # Not the whole folder: hours of sampling may be beside one damaged file.
 REDO = "remove {remove}, then run the stage again, which makes only what is missing"
+# Hashing runs beside other threads, and a run of gigabytes is hashed before it is read.
+HASHED_AT_ONCE = 2
 # The keys of every manifest, and their types.
 REQUIRED: dict[str, type | tuple[type, ...]] = {
     "stage": str, "content_hash": str, "inputs": dict, "files": dict, "bytes": dict,
@@ -53,12 +56,19 @@ def check_content(path: Path) -> None:
     """Refuse a file or folder of a finished stage whose content differs from its manifest; other paths are not checked."""
     place = path.resolve()
     around = (path, *path.parents, *place.parents)
-    folder = next((folder for folder in around if _is_finished_stage(folder)), None)
+    folder = next((folder for folder in around if is_finished_stage(folder)), None)
     if folder is None or not path.exists():
         return
-    for name, recorded in read_manifest(folder)["files"].items():
-        if (folder.resolve() / name).is_relative_to(place) and file_hash(folder / name) != recorded:
-            raise _damaged(folder, name)
+    files = {
+        name: recorded
+        for name, recorded in read_manifest(folder)["files"].items()
+        if (folder.resolve() / name).is_relative_to(place)
+    }
+    with ThreadPoolExecutor(HASHED_AT_ONCE) as threads:
+        found = threads.map(lambda name: file_hash(folder / name), files)
+        for name, content in zip(files, found, strict=True):
+            if content != files[name]:
+                raise _damaged(folder, name)
 
 
 @contextmanager
@@ -74,7 +84,7 @@ def telling_damage(paths: Iterable[Path]) -> Iterator[None]:
         raise
 
 
-def _is_finished_stage(folder: Path) -> bool:
+def is_finished_stage(folder: Path) -> bool:
     # Other programs write files called manifest.json too.
     return (folder / MANIFEST).is_file() and (folder / SETTINGS).is_file()
 

@@ -16,6 +16,8 @@ CARD = "README.md"
 JUDGE_CACHE = "judge.jsonl"
 # The time and memory of all parts of an interrupted stage so far.
 COST = "cost.json"
+# The tokens that servers counted: the same responses may have cost more when a part was repeated.
+USAGE = "usage.json"
 
 
 def shard_name(index: int) -> str:

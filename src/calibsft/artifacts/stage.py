@@ -16,7 +16,7 @@ from calibsft import __version__
 from calibsft.artifacts.hashing import file_hash
 from calibsft.artifacts.locks import LOCK, locked
 from calibsft.artifacts.manifests import check_content, read_manifest, telling_damage
-from calibsft.artifacts.names import CARD, COST, JOURNAL, JUDGE_CACHE, MANIFEST, SETTINGS, is_hidden
+from calibsft.artifacts.names import CARD, COST, JOURNAL, JUDGE_CACHE, MANIFEST, SETTINGS, USAGE, is_hidden
 from calibsft.artifacts.records import changed, read_record
 from calibsft.artifacts.stopwatch import Stopwatch
 from calibsft.artifacts.writing import TEMPORARY, make_folder, telling_no_room, write_json, write_text
@@ -31,16 +31,11 @@ class StageFolder:
 
     Attributes
     ----------
-    settings
-        All settings that decide the stage's result, as plain data.
-    inputs
-        Content hashes of what the stage reads, by name.
-    reads
-        Files and folders of other stages that it reads.
-    label
-        The name of the stage in progress lines.
-    outdated
-        From a finished stage's manifest to what this program would do differently, as part of a sentence.
+    settings : all settings that decide the stage's result, as plain data.
+    inputs : content hashes of what the stage reads, by name.
+    reads : files and folders of other stages that it reads.
+    outdated : from a finished stage's manifest to what this program would do differently, as part of a sentence.
+    label : the name of the stage in progress lines.
     """
 
     path: Path
@@ -126,16 +121,11 @@ class StageFolder:
 
         Parameters
         ----------
-        work
-            Takes the folder and returns facts for the manifest.
-        fresh
-            Start over a folder with other settings or inputs, instead of refusing it.
-        hash_check
-            Refuse to read files of other stages that differ from their manifests.
-        patience
-            Seconds to wait for another process that works in the folder.
-        again
-            Start over in any case.
+        work : takes the folder and returns facts for the manifest.
+        fresh : start over a folder with other settings or inputs, instead of refusing it.
+        hash_check : refuse to read files of other stages that differ from their manifests.
+        patience : seconds to wait for another process that works in the folder.
+        again : start over in any case.
         """
         if not FIRST_PROCESS:
             # The first process holds the lock, checks the folder and writes the manifest; the others share the work.
@@ -204,7 +194,7 @@ class StageFolder:
         return (
             file.is_file()
             and not is_hidden(file)
-            and file.name not in {SETTINGS, MANIFEST, COST, JOURNAL, JUDGE_CACHE, CARD}
+            and file.name not in {SETTINGS, MANIFEST, COST, USAGE, JOURNAL, JUDGE_CACHE, CARD}
             and "checkpoints" not in file.relative_to(self.path).parts
         )
 

@@ -3,8 +3,8 @@
 import json
 import os
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +89,27 @@ def write_json(path: Path, data: Any) -> None:
 
 def write_parquet(path: Path, frame: pl.DataFrame) -> None:
     write_atomic(path, lambda partial: frame.write_parquet(partial))
+
+
+def write_parquet_parts(path: Path, parts: Iterable[pl.DataFrame], texts: Sequence[str] = ()) -> None:
+    """Write tables with the same columns, one or more, as one file; each is in memory only while it is written.
+
+    The cells of the columns `texts` are long and differ, so no dictionary of them is tried.
+    """
+    write_atomic(path, lambda partial: _write_parts(partial, parts, texts))
+
+
+def _write_parts(path: Path, parts: Iterable[pl.DataFrame], texts: Sequence[str]) -> None:
+    # Polars writes a table only as a whole.
+    from pyarrow.parquet import ParquetWriter
+
+    with ExitStack() as opened:
+        file = None
+        for part in parts:
+            table = part.to_arrow(compat_level=pl.CompatLevel.oldest())
+            if file is None:
+                repeated = [name for name in table.column_names if name not in texts]
+                writer = ParquetWriter(path, table.schema, compression="zstd", use_dictionary=repeated)
+                file = opened.enter_context(writer)
+            file.write_table(table)
+            del part, table  # before the next part is made

@@ -45,9 +45,7 @@ BENCHMARKS: dict[str, Benchmark] = {
 
 def get_benchmark(name: str) -> Benchmark:
     """The benchmark called `name`; refuses an unknown name and suggests the nearest known one."""
-    if name not in BENCHMARKS:
-        unknown_name("benchmark", name, list(BENCHMARKS))
-    return BENCHMARKS[name]
+    return BENCHMARKS[name] if name in BENCHMARKS else unknown_name("benchmark", name, list(BENCHMARKS))
 
 
 __all__ = ["BENCHMARKS", "Benchmark", "get_benchmark"]

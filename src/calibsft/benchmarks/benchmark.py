@@ -4,14 +4,12 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, Self
 
-from calibsft.benchmarks.reading import read_rows
+from calibsft.benchmarks.reading import Fields, read_rows
 from calibsft.benchmarks.row import Row
 from calibsft.benchmarks.sources import Place, hub_rows, local_files
 from calibsft.schema import Question
-
-Fields = dict[str, Any]
 
 
 def plain_question(row: Row) -> Question:
@@ -38,8 +36,8 @@ class Benchmark:
         Raise it whenever a question, an id or a gold changes.
     size
         The number of questions as published; None if it is not fixed.
-    hub, config, hub_split
-        Where the Hub has the data.
+    hub, config, hub_split, revision
+        Where the Hub has the data; without a revision the newest is loaded.
     to_question
         Makes a question of a row.
     stems, parts
@@ -72,12 +70,18 @@ class Benchmark:
     embedded: Callable[[], Sequence[Question]] | None = None
     training: bool = False
     row_graders: tuple[str, ...] = ()
+    revision: str | None = None
 
     @property
     def place(self) -> Place:
         """Where to look for the data."""
         names = (self.name, self.hub.rpartition("/")[2], *self.stems)
-        return Place(self.hub, self.config, self.hub_split, tuple(dict.fromkeys(names)), self.parts)
+        stems = tuple(dict.fromkeys(names))
+        return Place(self.hub, self.config, self.hub_split, stems, self.parts, self.revision)
+
+    def at(self, revision: str | None) -> Self:
+        """This benchmark with the data of another revision; None keeps its own."""
+        return replace(self, revision=revision) if revision else self
 
     def load(self, data_dir: Path | None = None) -> list[Question]:
         """The questions, in a fixed order, each with its own id.

@@ -23,8 +23,13 @@ def load_questions(path: Path) -> list[Question]:
         tolerance_column(path, frame),
         strict=True,
     )
-    dataset = path.name.split(".")[0]
+    dataset = dataset_name(path)
     return [
         Question(id_, str(text), golds if len(golds) > 1 else golds[0], kind, dataset, tolerance)
         for id_, text, golds, kind, tolerance in rows
     ]
+
+
+def dataset_name(path: Path) -> str:
+    """What results call the questions of a file."""
+    return path.name.split(".")[0]

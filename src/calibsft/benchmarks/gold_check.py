@@ -3,11 +3,12 @@
 Its grader says which answers state a gold. Does not check whether a gold is true.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from calibsft.schema import Grade, Question
 from calibsft.verify import GradeItem, grade_all
+from calibsft.verify.grader import OnProgress
 from calibsft.verify.pool import find_grader
 
 
@@ -33,9 +34,7 @@ class GoldCheck:
         return self.questions - len({failure.question_id for failure in self.failures})
 
 
-def check_golds(
-    questions: Sequence[Question], on_progress: Callable[[int, int], None] | None = None
-) -> GoldCheck:
+def check_golds(questions: Sequence[Question], on_progress: OnProgress | None = None) -> GoldCheck:
     """Answer every question with each of its golds, and grade the answers."""
     asked = [(question, answer) for question in questions for answer in gold_answers(question)]
     items = [GradeItem(q.grader, q.gold, answer, q.tolerance, q.text) for q, answer in asked]

@@ -14,10 +14,9 @@ def passages(row: Row) -> list[str]:
     """The passages as the Hub stores them - titles and sentences apart - or as pairs in the original file."""
     context = row.fields.get("context") or []
     try:
-        pairs = (
-            zip(context["title"], context["sentences"], strict=True) if isinstance(context, dict) else context
-        )
-        return [f"{title}: {' '.join(s.strip() for s in sentences)}" for title, sentences in pairs]
+        if isinstance(context, dict):
+            context = zip(context["title"], context["sentences"], strict=True)
+        return [f"{title}: {' '.join(s.strip() for s in sentences)}" for title, sentences in context]
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise row.refuse(
             "field 'context' is not titles and lists of sentences; leave it out or store it as the Hub does"

@@ -9,6 +9,7 @@ from calibsft.schema import Question
 SEVERAL_ANSWERS_SINCE = "2024-11-25"
 WEB_OF_LIES, SPATIAL = "livebench-web-of-lies", "livebench-spatial"
 ZEBRA, ZEBRA_WORD = "livebench-zebra", "livebench-zebra-word"
+ONE_GRADER = {"web_of_lies_v2": WEB_OF_LIES, "spatial": SPATIAL}
 
 
 def to_question(row: Row) -> Question:
@@ -18,10 +19,8 @@ def to_question(row: Row) -> Question:
 
 def grader_of(row: Row) -> str:
     task = row.text("task")
-    if task == "web_of_lies_v2":
-        return WEB_OF_LIES
-    if task == "spatial":
-        return SPATIAL
+    if task in ONE_GRADER:
+        return ONE_GRADER[task]
     if task != "zebra_puzzle":
         raise row.refuse(
             f"task {shown(task)} has no grader; keep web_of_lies_v2, zebra_puzzle and spatial only"

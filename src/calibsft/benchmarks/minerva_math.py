@@ -5,8 +5,9 @@ import re
 from calibsft.benchmarks.benchmark import Benchmark
 from calibsft.benchmarks.row import Row
 from calibsft.schema import Question
+from calibsft.verify.math.prose import closing_brace
 
-_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)  # an escaped brace is no brace
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
 
 
 def to_question(row: Row) -> Question:
@@ -19,12 +20,8 @@ def to_question(row: Row) -> Question:
 def last_boxed(text: str) -> str:
     r"""The content of the last `\boxed{}` of a text; empty if there is none or it does not close."""
     _, box, rest = text.rpartition(r"\boxed{")
-    depth = 1
-    for match in _BRACE.finditer(rest) if box else ():
-        depth += {"{": 1, "}": -1}.get(match[0], 0)
-        if depth == 0:
-            return rest[: match.start()].strip()
-    return ""
+    end = closing_brace(_ESCAPED.sub("  ", rest))  # an escaped brace is no brace
+    return rest[:end].strip() if box and end < len(rest) else ""
 
 
 MINERVA_MATH = Benchmark(

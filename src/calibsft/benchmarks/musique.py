@@ -9,9 +9,8 @@ from calibsft.schema import Question
 
 def to_question(row: Row) -> Question:
     text = with_passages(passages(row), row.text("question"))
-    return row.question(
-        text, unique([row.text("answer"), *row.optional_texts("answer_aliases")]), id=row.own_id("id")
-    )
+    golds = unique([row.text("answer"), *row.optional_texts("answer_aliases")])
+    return row.question(text, golds, id=row.own_id("id"))
 
 
 def passages(row: Row) -> list[str]:

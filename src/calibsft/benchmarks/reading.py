@@ -8,7 +8,7 @@ import csv
 import io
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,16 +82,15 @@ def _table(separator: str) -> Callable[[bytes, Path], list[Fields]]:
             lines = [cells for cells in csv.reader(text, delimiter=separator) if cells]
         except csv.Error as error:
             raise InputError(f"{path}: not a readable table ({error}); fix or convert the file") from error
-        has_header = bool(lines) and bool(QUESTION_COLUMNS & {cell.strip() for cell in lines[0]})
-        names = [cell.strip() for cell in lines[0]] if has_header else list(HEADERLESS)
-        return [
-            _named(names, cells, path, number) for number, cells in enumerate(lines[has_header:], start=1)
-        ]
+        first = [cell.strip() for cell in lines[0]] if lines else []
+        has_header = not QUESTION_COLUMNS.isdisjoint(first)
+        names = first if has_header else HEADERLESS
+        return [_named(names, cells, path, row) for row, cells in enumerate(lines[has_header:], start=1)]
 
     return read
 
 
-def _named(names: list[str], cells: list[str], path: Path, number: int) -> Fields:
+def _named(names: Sequence[str], cells: list[str], path: Path, number: int) -> Fields:
     if len(cells) > len(names):
         raise InputError(
             f"{path}, row {number}: {len(cells)} cells where the columns are {', '.join(names)};"

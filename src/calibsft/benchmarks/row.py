@@ -17,16 +17,8 @@ from calibsft.schema import Question
 class Row:
     """A row, with what is needed to make a `Question` of it.
 
-    Attributes
-    ----------
-    source, number
-        The file or Hub dataset and the 1-based row in it, for messages.
-    index
-        The 0-based position in the whole benchmark: the id of a row without an own id.
-    fields
-        The values by name; nested ones are lists and mappings.
-    dataset, grader
-        The benchmark's; `question` copies them.
+    `number` is its 1-based position in `source`, a file or a dataset of the Hub, for messages; `index` its 0-based position in
+    the whole benchmark, the id of a row without an own id. Nested fields are lists and mappings.
     """
 
     source: str
@@ -37,13 +29,7 @@ class Row:
     grader: str
 
     def question(
-        self,
-        text: str,
-        gold: str | tuple[str, ...],
-        *,
-        id: str = "",
-        grader: str = "",
-        tolerance: str = "",
+        self, text: str, gold: str | tuple[str, ...], *, id: str = "", grader: str = "", tolerance: str = ""
     ) -> Question:
         """The question of this row; its id is the row's index unless one is given."""
         return Question(id or str(self.index), text, gold, grader or self.grader, self.dataset, tolerance)
@@ -59,13 +45,11 @@ class Row:
 
     def text(self, *names: str) -> str:
         """The first of these fields that the row has, as text without white space at its ends."""
-        text = self.optional_text(*names)
-        return text if text else self._refuse_empty(names)
+        return self.optional_text(*names) or self._refuse_empty(names)
 
     def optional_text(self, *names: str) -> str:
         """The same, but the field may be empty or null; it must exist."""
-        name, value = self._find(names)
-        return self._as_text(name, value)
+        return self._as_text(*self._find(names))
 
     def texts(self, *names: str) -> tuple[str, ...]:
         """The texts of a list as in `all_texts`, without repeated ones."""
@@ -81,8 +65,9 @@ class Row:
         values = self._as_list(name, value) if isinstance(value, str) else value
         if not isinstance(values, Sequence):
             values = [values]
-        found = tuple(text for item in values if (text := self._as_text(name, item)))
-        return found if found else self._refuse_empty(names)
+        return tuple(text for item in values if (text := self._as_text(name, item))) or self._refuse_empty(
+            names
+        )
 
     def refuse(self, problem: str) -> InputError:
         """The error about this row."""
@@ -109,8 +94,12 @@ class Row:
             kind = type(value).__name__
             raise self.refuse(f"field '{name}' holds a {kind} where a text is needed; write a text")
         text = str(value).strip()
-        if not _is_unicode(text):
-            raise self.refuse(f"field '{name}' is not valid Unicode (half a surrogate pair); fix the text")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise self.refuse(
+                f"field '{name}' is not valid Unicode (half a surrogate pair); fix the text"
+            ) from None
         return text
 
     def _as_list(self, name: str, text: str) -> list[Any]:
@@ -129,19 +118,10 @@ def unique(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for text in texts if text))
 
 
-def with_passages(passages: Iterable[str], question: str) -> str:
+def with_passages(passages: Sequence[str], question: str) -> str:
     """A question with its passages before it."""
-    texts = list(passages)
-    return "\n\n".join([*texts, f"Question: {question}"]) if texts else question
+    return "\n\n".join([*passages, f"Question: {question}"]) if passages else question
 
 
 def _is_null(value: Any) -> bool:
     return value is None or value != value  # in tables, NaN is a gap in numbers
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

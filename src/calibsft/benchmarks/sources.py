@@ -12,23 +12,16 @@ from typing import Any
 
 from calibsft.benchmarks.reading import READERS, extension, stem
 from calibsft.errors import InputError
-from calibsft.hub import prepare_hub
+from calibsft.hub import prepare_hub, record_commit, snapshot
 
 KINDS = "json, jsonl, tsv, csv or parquet, also .gz"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to look for one benchmark.
+    """Where to look for one benchmark: the arguments of `datasets.load_dataset`, and file names without extension.
 
-    Attributes
-    ----------
-    hub, config, split
-        The arguments of `datasets.load_dataset`.
-    stems
-        File names without extension; any of them may hold the data. Messages name the first.
-    parts
-        File names without extension that together hold the data.
+    Any of `stems` may hold the data, and messages name the first; `parts` hold it together.
     """
 
     hub: str
@@ -36,11 +29,13 @@ class Place:
     split: str
     stems: tuple[str, ...]
     parts: tuple[str, ...] = ()
+    revision: str | None = None
 
     @property
     def shown(self) -> str:
-        """Hub id, config and split in one line."""
-        return " ".join(part for part in (self.hub, self.config, self.split) if part)
+        """Hub id with its pinned revision, config and split in one line."""
+        name = f"{self.hub}@{self.revision}" if self.revision else self.hub
+        return " ".join(part for part in (name, self.config, self.split) if part)
 
 
 def hub_rows(place: Place) -> list[dict[str, Any]]:
@@ -49,13 +44,31 @@ def hub_rows(place: Place) -> list[dict[str, Any]]:
     from datasets import load_dataset
 
     try:
-        return list(load_dataset(place.hub, place.config, split=place.split))
+        found = load_dataset(place.hub, place.config, split=place.split, revision=place.revision)
+        rows = list(found)
     except Exception as error:  # network, Hub, login and cache raise many kinds, all with the same remedy
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise InputError(
             f"{place.shown}: could not be loaded from the Hub ({reason.rstrip('.')}); connect to it, or give"
             f" a folder with {place.stems[0]}.jsonl by --data-dir"
         ) from error
+    if found.cache_files:
+        # The folder of a prepared dataset is called like its commit.
+        commit = Path(found.cache_files[0]["filename"]).parent.name
+        _require_revision(place, commit)
+        record_commit(f"datasets/{place.hub}", commit)
+    return rows
+
+
+def _require_revision(place: Place, commit: str) -> None:
+    """Refuse another commit than the pinned one: without a connection, the library takes any that it has."""
+    if place.revision is None:
+        return
+    known = snapshot(place.hub, place.revision, "dataset")
+    if not commit.startswith(known.name if known else place.revision):
+        raise InputError(
+            f"{place.shown}: what could be loaded is commit {commit}; connect to the Hub, or pin that commit"
+        )
 
 
 def local_files(place: Place, data_dir: Path) -> list[Path]:
@@ -64,8 +77,7 @@ def local_files(place: Place, data_dir: Path) -> list[Path]:
         raise InputError(f"{data_dir}: no such folder; give the one that holds the benchmarks' files")
     entries = sorted(entry for entry in data_dir.iterdir() if entry.is_dir() or extension(entry) in READERS)
     for name in place.stems:
-        found = _named(name, entries)
-        if found is not None:
+        if found := _named(name, entries):
             return _files_in(found, place) if found.is_dir() else [found]
     parts = {name: _named(name, entries) for name in place.parts}
     files = [path for path in parts.values() if path]
@@ -94,13 +106,11 @@ def _files_in(folder: Path, place: Place) -> list[Path]:
     ]
     if place.config:
         # A config without its own folder has its files at the top or in data/.
-        data = [p for p in data if place.config in p.parts] or [
-            p for p in data if p.parent.parts in ((), ("data",))
-        ]
+        top = [p for p in data if p.parent.parts in ((), ("data",))]
+        data = [p for p in data if place.config in p.parts] or top
     names = {_plain(name) for name in (*place.stems, place.config or "")}
-    chosen = [p for p in data if p.name.startswith(place.split)] or [
-        p for p in data if _plain(stem(p)) in names
-    ]
+    named = [p for p in data if _plain(stem(p)) in names]
+    chosen = [p for p in data if p.name.startswith(place.split)] or named
     if not chosen:
         within = f"{place.config}/{place.split}" if place.config else place.split
         raise InputError(

@@ -3,12 +3,14 @@
 import os
 import signal
 import sys
+import threading
 from types import FrameType
 
 INTERRUPTED = 130
 WORDS = "interrupted; run the same command again to go on"
 STANDARD_ERROR = 2
 IMPORTING = "<frozen importlib._bootstrap>"
+AGAIN_SECONDS = 0.05
 
 
 def main() -> None:
@@ -35,11 +37,20 @@ def main() -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """During an import, exit at once: compiled modules do not survive an exception, and no work is lost."""
+    """Raise `KeyboardInterrupt`, but not where it would do harm or be lost.
+
+    During an import, exit at once: compiled modules do not survive an exception, and no work is lost. In a `__del__`, where
+    Python ignores exceptions, ask again a moment later.
+    """
     while frame is not None:
         if frame.f_code.co_filename == IMPORTING:
             os.write(STANDARD_ERROR, f"{WORDS}\n".encode())
             os._exit(INTERRUPTED)
+        if frame.f_code.co_name == "__del__":
+            again = threading.Timer(AGAIN_SECONDS, os.kill, (os.getpid(), signal.SIGINT))
+            again.daemon = True
+            again.start()
+            return
         frame = frame.f_back
     raise KeyboardInterrupt
 

@@ -18,6 +18,7 @@ from calibsft.cli.certify import certify
 from calibsft.cli.decision_command import DecisionOptions
 from calibsft.cli.diagnose import diagnose, sampling_options
 from calibsft.cli.ls import ls
+from calibsft.cli.merge import merge
 from calibsft.cli.plot import plot
 from calibsft.cli.report import report
 from calibsft.cli.route import route
@@ -34,6 +35,7 @@ from calibsft.text import printable
 COMMANDS: dict[str, Callable[..., Any]] = {
     "run": run,
     **{name: stage_command(stage) for name, stage in STAGES.items()},
+    "merge": merge,
     "score": score,
     "diagnose": with_options(diagnose, sampling_options()),
     "certify": with_fields(certify, DecisionOptions),
@@ -109,11 +111,8 @@ def _explained(error: Exception) -> tuple[int, str]:
         return 2, str(error)
     refusal = system_refusal(error)
     if refusal is not None and refusal.errno in NO_ROOM:
-        where = refusal.filename or "the output"
-        return (
-            2,
-            f"{where}: cannot be written ({refusal.strerror}); free some space and run the same command again",
-        )
+        written = f"{refusal.filename or 'the output'}: cannot be written ({refusal.strerror})"
+        return 2, f"{written}; free some space and run the same command again"
     if refusal is not None and refusal.filename is not None:
         return 2, f"{refusal.filename}: {refusal.strerror}; check the path and who may read and write there"
     return 1, f"unexpected {type(error).__name__}: {error}; run with calibsft --debug … for the traceback"

@@ -1,27 +1,23 @@
 """`calibsft certify`: the threshold from which on the model may answer, with a guarantee."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from calibsft.cli.decision_command import Decision, DecisionOptions, decide, exceeded, known_of
-
-if TYPE_CHECKING:
-    from calibsft.metrics.selection import Where
+from calibsft.metrics.selection import Where
 
 
 def certify(
     file: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             help="CSV, JSONL or Parquet with question_id, confidence, correct (and optionally dataset, well_formed), or a"
             " folder that `calibsft verify` or `calibsft eval` wrote."
         ),
     ],
-    risk: Annotated[
-        float, typer.Option("--risk", help="Largest error rate among the answers given, e.g. 0.1.")
-    ],
+    risk: Annotated[float, Option(help="Largest error rate among the answers given, e.g. 0.1.")],
     **given: Any,
 ) -> None:
     """When may the model answer, so that few answers are wrong? `calibsft certify responses.csv --risk 0.1`
@@ -33,12 +29,7 @@ def certify(
     decide(file, options, lambda rows: _decide(file, rows, risk, options))
 
 
-def _decide(
-    file: Path,
-    where: "Where",
-    risk: float,
-    options: DecisionOptions,
-) -> Decision:
+def _decide(file: Path, where: Where, risk: float, options: DecisionOptions) -> Decision:
     """The certificate for the rows that `where` selects."""
     from calibsft import decisions
     from calibsft.decisions.files import read_calibration
@@ -51,13 +42,11 @@ def _decide(
     responses = given.rows["confidence"], given.rows["correct"], given.questions
     method, choice, seed = (options.delta, options.procedure), options.per_question, options.seed
     certificate = decisions.certify(*responses, risk, *method, choice, seed)
-    splits = options.splits if certificate.questions > 1 else 0  # a single question has no halves
-    tried = decisions.answered_held_out(*responses, [risk], *method, splits, seed, choice)
-    spreads = {
-        "coverage": decisions.Spread.of(tried.coverage.ravel()),
-        "risk": decisions.Spread.of(tried.risk.ravel()),
-    }
-    held_out = spreads if splits else {}
+    held_out = {}
+    if options.splits and certificate.questions > 1:  # a single question has no halves
+        tried = decisions.answered_held_out(*responses, [risk], *method, options.splits, seed, choice)
+        found = {"coverage": tried.coverage, "risk": tried.risk}
+        held_out = {name: decisions.Spread.of(values.ravel()) for name, values in found.items()}
     perfect = decisions.perfect_ranking(float(given.rows["correct"].to_numpy().mean()), risk)
     return Decision(
         certificate,
@@ -65,8 +54,7 @@ def _decide(
         given.left_out,
         {"coverage": certificate.coverage, "perfect_ranking": perfect},
         held_out,
-        splits,
-        certificate_lines(certificate, perfect, held_out, splits),
+        certificate_lines(certificate, perfect, held_out, options.splits),
         [
             mixture_warning(file, where, choice, given.questions),
             exceeded(held_out, "risk", risk, "of the answers given are wrong"),

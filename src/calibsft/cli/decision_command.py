@@ -6,17 +6,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from calibsft.cli.options import AsJson, By, Conditions, Malformed, Result, print_results
 from calibsft.errors import unknown_name
+from calibsft.metrics.selection import Where, parts
 from calibsft.progress import warn
+from calibsft.responses.formats import get_format
 
 if TYPE_CHECKING:
     from calibsft.decisions import Certificate, Route, Spread
     from calibsft.decisions.files import Calibration
     from calibsft.decisions.policy import Policy
-    from calibsft.metrics.selection import Where
 
 NAME_CHARACTERS = 60
 
@@ -25,57 +26,40 @@ NAME_CHARACTERS = 60
 class DecisionOptions:
     """The options of both commands, in the order of their help."""
 
-    delta: Annotated[
-        float,
-        typer.Option("--delta", help="Probability that the guarantee does not hold."),
-    ] = 0.05
+    delta: Annotated[float, Option(help="Probability that the guarantee does not hold.")] = 0.05
     procedure: Annotated[
         str,
-        typer.Option(
-            "--procedure",
-            help="union, the paper's; or fixed-sequence, which certifies more with the same guarantee.",
-        ),
+        Option(help="union, the paper's; or fixed-sequence, which certifies more with the same guarantee."),
     ] = "union"
     per_question: Annotated[
         str,
-        typer.Option(
-            "--per-question",
-            help="Where questions have several responses: calibrate on a random one, or on the first of the file.",
+        Option(
+            help="Where questions have several responses: calibrate on a random one, or on the first of the file."
         ),
     ] = "random"
     where: Conditions = None
     by: By = None
     splits: Annotated[
-        int,
-        typer.Option(
-            "--splits", min=0, help="Random splits to try it on: calibrate on one half, count on the other."
-        ),
+        int, Option(min=0, help="Random splits to try it on: calibrate on one half, count on the other.")
     ] = 10
-    seed: Annotated[
-        int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything random in this command.")
-    ] = 0
+    seed: Annotated[int, Option(min=0, max=2**32 - 1, help="Seed of everything random in this command.")] = 0
     malformed: Malformed = None
-    policy: Annotated[
-        Path, typer.Option("--policy", help="Policy file to write, which `calibsft serve` acts on.")
-    ] = Path("policy.json")
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing policy file.")] = False
+    policy: Annotated[Path, Option(help="Policy file to write, which `calibsft serve` acts on.")] = Path(
+        "policy.json"
+    )
+    force: Annotated[bool, Option("--force", help="Replace an existing policy file.")] = False
     model: Annotated[
-        str | None,
-        typer.Option("--model", help="The model's name, for the policy; an evaluation knows its own."),
+        str | None, Option(help="The model's name, for the policy; an evaluation knows its own.")
     ] = None
     format: Annotated[
         str | None,
-        typer.Option(
-            "--format",
+        Option(
             help="How the model writes confidences, for the policy: probability, probability-0.05, integer or linguistic."
-            " An evaluation knows its own; else probability.",
+            " An evaluation knows its own; else probability."
         ),
     ] = None
     on_local_failure: Annotated[
-        str | None,
-        typer.Option(
-            "--on-local-failure", help="What a gateway does when the local model fails: defer or error."
-        ),
+        str | None, Option(help="What a gateway does when the local model fails: defer or error.")
     ] = None
     as_json: AsJson = False
 
@@ -88,7 +72,7 @@ class Decision:
     ----------
     left_out : the number of rows left out of calibration.
     more : further fields of `--json`, besides the threshold and its candidates.
-    held_out : results on `splits` held-out halves; empty if it was not tried.
+    held_out : results on held-out halves; empty if it was not tried.
     lines : the decision in words.
     warnings : reasons not to trust it; None entries are skipped.
     """
@@ -98,15 +82,13 @@ class Decision:
     left_out: int
     more: dict[str, Any]
     held_out: "Mapping[str, Spread | None]"
-    splits: int
     lines: Sequence[str]
     warnings: Sequence[str | None]
 
 
-def decide(file: Path, options: DecisionOptions, decide_part: "Callable[[Where], Decision]") -> None:
+def decide(file: Path, options: DecisionOptions, decide_part: Callable[[Where], Decision]) -> None:
     """Decide for each part of the file, write the policies, then print them in words or as JSON with whole tables."""
     from calibsft.decisions.policy import write_policy
-    from calibsft.metrics.selection import Where, parts
 
     wanted = parts(file, Where.of(options.where or ()), options.by)
     paths = _policy_paths(options.policy, list(wanted), options.force)
@@ -115,14 +97,13 @@ def decide(file: Path, options: DecisionOptions, decide_part: "Callable[[Where],
         write_policy(path, decision.policy, options.force)
         for text in filter(None, decision.warnings):
             warn(text)
-    results = map(_result, decisions, paths)
+    results = [_result(*decided, options.splits) for decided in zip(decisions, paths, strict=True)]
     print_results(dict(zip(wanted, results, strict=True)), options.by, options.as_json)
 
 
 def known_of(given: "Calibration", options: DecisionOptions) -> dict[str, Any]:
     """What a policy records of the local model: options, else what the evaluation knows."""
     from calibsft.decisions.policy import FAILURES
-    from calibsft.responses.formats import get_format
 
     if options.format is not None:
         get_format(options.format)
@@ -160,13 +141,13 @@ def exceeded(held_out: "Mapping[str, Spread | None]", name: str, budget: float, 
     )
 
 
-def _result(decision: Decision, path: Path) -> Result:
+def _result(decision: Decision, path: Path, splits: int) -> Result:
     from calibsft.report.decisions import policy_line
 
     left_out, warnings = decision.left_out, [text for text in decision.warnings if text]
     left = [f"left out: {left_out:,} rows without a readable gold or confidence"] if left_out else []
     spreads = {name: spread and asdict(spread) for name, spread in decision.held_out.items()}
-    tried = {"splits": decision.splits, **spreads} if spreads else None
+    tried = {"splits": splits, **spreads} if spreads else None
     rest = {"held_out": tried, "left_out": left_out, "policy": str(path), "warnings": warnings}
     return Result(
         [*decision.lines, "", *left, policy_line(str(path), decision.policy)],

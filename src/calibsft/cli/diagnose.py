@@ -2,17 +2,18 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from calibsft.cli.options import AsJson, By, Conditions, Fresh, Result, print_results
 from calibsft.errors import InputError
+from calibsft.files.cells import require_policy
+from calibsft.metrics.selection import Where, parts
+from calibsft.prior.files import diagnose_file
+from calibsft.report.diagnosis import diagnosis_lines
 from calibsft.settings.options import Option
 from calibsft.stages.evaluate import EvalStage
-
-if TYPE_CHECKING:
-    from calibsft.metrics.selection import Where
 
 # Enough samples for a success rate, enough questions to show the prior, and the temperature of RL.
 AS_RL_SAMPLES = {"samples": 16, "limit": 50, "temperature": 1.0}
@@ -32,19 +33,17 @@ def diagnose(
     malformed: Annotated[
         str | None,
         typer.Option(
-            "--malformed",
             help="Rows without a readable confidence: error, drop or counted. The last two leave them out and show"
-            " their share. Default: counted, with a warning.",
+            " their share. Default: counted, with a warning."
         ),
     ] = None,
     where: Conditions = None,
     by: By = None,
     group_size: Annotated[
-        int, typer.Option("--group-size", min=1, help="Responses per question in the RL that is to follow.")
+        int, typer.Option(min=1, help="Responses per question in the RL that is to follow.")
     ] = 8,
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="For a model: folder for its responses; an unfinished one is resumed."),
+        Path | None, typer.Option(help="For a model: folder for its responses; an unfinished one is resumed.")
     ] = None,
     fresh: Fresh = False,
     as_json: AsJson = False,
@@ -55,24 +54,31 @@ def diagnose(
     Shows how few confidences a model states, how much of RL's gradient reaches the others, and what they cost
     against the questions' success rates. A model is sampled first: `calibsft diagnose M --benchmarks math-500 --out d`.
     """
-    from calibsft.files.cells import require_policy
-    from calibsft.metrics.selection import Where
-
     require_policy(malformed)  # before a model is sampled
-    rows = Where.of(where or ())
+    chosen = Where.of(where or ())
     asked = {name: value for name, value in given.items() if value is not None}
-    if not _is_model(what):
-        if asked or out:
-            raise InputError(
-                f"{what}: these are responses; leave out --out and sampling options, which are for a model"
-            )
-        _print(Path(what), malformed, group_size, rows, by, as_json)
-        return
+    path = Path(what)
+    if _is_model(what):
+        path = _sampled(what, asked, out, fresh)
+    elif asked or out:
+        raise InputError(
+            f"{what}: these are responses; leave out --out and sampling options, which are for a model"
+        )
+    results = {}
+    for value, rows in parts(path, chosen, by).items():
+        found = diagnose_file(path, malformed, group_size, rows)
+        results[value] = Result(diagnosis_lines(found), found.to_json())
+    print_results(results, by, as_json)
+
+
+def _sampled(what: str, asked: dict[str, Any], out: Path | None, fresh: bool) -> Path:
+    """The folder with the responses of a model, which is sampled as RL would unless the options say otherwise."""
     if not {"benchmarks", "questions"} & asked.keys() or out is None:
         raise InputError(_what_to_add(what))
+    defaults = {k: v for k, v in AS_RL_SAMPLES.items() if k != "limit" or "subset" not in asked}
     # The same folder as from `calibsft eval`: it can be scored, reported and diagnosed again.
-    EvalStage.of({"model": what, **AS_RL_SAMPLES, **asked}).perform(out, "diagnose", fresh)
-    _print(out, malformed, group_size, rows, by, as_json)
+    EvalStage.of({"model": what, **defaults, **asked}).perform(out, "diagnose", fresh)
+    return out
 
 
 def sampling_options() -> list[Option]:
@@ -97,17 +103,3 @@ def _what_to_add(what: str) -> str:
     if Path(what).is_dir():
         return f"{what}: a model is sampled before it can be diagnosed; {add}"
     return f"{what}: no such file or folder; if it is a model on the Hub, which is sampled first, {add}"
-
-
-def _print(
-    path: Path, malformed: str | None, group_size: int, where: "Where", by: str | None, as_json: bool
-) -> None:
-    from calibsft.metrics.selection import parts
-    from calibsft.prior.files import diagnose_file
-    from calibsft.report.diagnosis import diagnosis_lines
-
-    results = {}
-    for value, rows in parts(path, where, by).items():
-        found = diagnose_file(path, malformed, group_size, rows)
-        results[value] = Result(diagnosis_lines(found), found.to_json())
-    print_results(results, by, as_json)

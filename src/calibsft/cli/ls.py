@@ -2,13 +2,24 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Annotated, Any, TypeVar
 
-import typer
+from typer import Argument
 
+from calibsft.artifacts.lineage import FINE_TUNINGS
+from calibsft.benchmarks import BENCHMARKS
 from calibsft.cli.options import AsJson, print_lines
+from calibsft.engines import ENGINES
 from calibsft.errors import unknown_name
+from calibsft.estimators import ESTIMATORS
+from calibsft.evidence import EVIDENCE
+from calibsft.metrics import METRICS
+from calibsft.responses.formats import FORMATS
+from calibsft.rl.methods import METHODS
+from calibsft.targets import TARGETS
 from calibsft.text_table import table_lines
+from calibsft.verify import GRADERS
 
 Rows = list[dict[str, Any]]
 Thing = TypeVar("Thing")
@@ -17,7 +28,7 @@ Thing = TypeVar("Thing")
 def ls(
     what: Annotated[
         str,
-        typer.Argument(
+        Argument(
             help="What to list, e.g. benchmarks, engines, targets or methods; without it, what can be listed."
         ),
     ] = "",
@@ -31,8 +42,6 @@ def ls(
 
 
 def benchmarks() -> Rows:
-    from calibsft.benchmarks import BENCHMARKS
-
     return [
         {
             "name": b.name,
@@ -45,6 +54,7 @@ def benchmarks() -> Rows:
             "hub": b.hub or None,
             "config": b.config,
             "split": b.hub_split if b.hub else None,
+            "revision": b.revision,
             "version": b.version,
         }
         for b in BENCHMARKS.values()
@@ -55,31 +65,19 @@ def benchmark_lines(rows: Rows) -> list[str]:
     """Benchmarks as a table of at most 100 columns: one part per domain, the Hub's names in one column."""
     parts: dict[str, Rows] = {}
     for row in rows:
-        kind = f"domain {row['domain']}" + (
-            ", for training and not for evaluation" if row["training"] else ""
-        )
-        title = kind if row["hub"] else f"{kind}, embedded"
-        place = " ".join(row[key] for key in ("hub", "config", "split") if row[key])
-        cells = {
-            "name": row["name"],
-            "size": row["questions"],
-            "samples": row["samples"],
-            "grader": row["grader"],
-        }
-        parts.setdefault(title, []).append(
-            {**cells, "v": row["version"], "Hub id, config, split": place or "-"}
-        )
-    drawn = iter(record_lines([row for part in parts.values() for row in part]))
-    lines = [next(drawn)]
-    for title, part in parts.items():
-        lines += [f"-- {title}", *(next(drawn) for _ in part)]
-    return lines
+        use = ", for training and not for evaluation" if row["training"] else ""
+        title = f"-- domain {row['domain']}{use}{'' if row['hub'] else ', embedded'}"
+        hub = f"{row['hub']}@{row['revision']}" if row["revision"] else row["hub"]
+        place = " ".join(part for part in (hub, row["config"], row["split"]) if part)
+        cells = {"name": row["name"], "size": row["questions"], "samples": row["samples"]}
+        cells |= {"grader": row["grader"], "v": row["version"], "Hub id, config, split": place or "-"}
+        parts.setdefault(title, []).append(cells)
+    head, *drawn = record_lines([row for part in parts.values() for row in part])
+    lines = iter(drawn)
+    return [head, *(line for title, part in parts.items() for line in (title, *islice(lines, len(part))))]
 
 
 def graders() -> Rows:
-    from calibsft.benchmarks import BENCHMARKS
-    from calibsft.verify import GRADERS
-
     used = {
         kind: [b.name for b in BENCHMARKS.values() if kind in (b.grader, *b.row_graders)] for kind in GRADERS
     }
@@ -94,48 +92,18 @@ def _short(names: list[str]) -> str:
     return ", ".join(names[:3]) + more or "-"
 
 
-def engines() -> Rows:
-    from calibsft.engines import ENGINES
-
-    return _described(ENGINES, lambda kind: _first_line(kind.load.__module__))
-
-
-def evidence() -> Rows:
-    from calibsft.evidence import EVIDENCE
-
-    return _described(EVIDENCE, lambda evidence: evidence.description)
-
-
 def formats() -> Rows:
-    from calibsft.responses.formats import FORMATS
-
     return [
         {"name": name, "from": f.words[0], "to": f.words[-1], "values": len(f.words)}
         for name, f in FORMATS.items()
     ]
 
 
-def targets() -> Rows:
-    from calibsft.targets import TARGETS
-
-    return _described(TARGETS, lambda target: target.description)
-
-
 def methods() -> Rows:
-    from calibsft.rl.methods import METHODS
-
-    return _described(METHODS, lambda method: _first_line(method.rewards.__module__))
-
-
-def estimators() -> Rows:
-    from calibsft.estimators import ESTIMATORS
-
-    return _described(ESTIMATORS, lambda estimator: _first_line(estimator.estimate.__module__))
+    return _described(METHODS, lambda method: _first_line(method.rewards))
 
 
 def metrics() -> Rows:
-    from calibsft.metrics import METRICS
-
     return [
         {"name": name, "title": metric.title, "better": metric.better, "says": metric.description}
         for name, metric in METRICS.items()
@@ -145,14 +113,15 @@ def metrics() -> Rows:
 def figures() -> Rows:
     from calibsft.report.figures import FIGURES
 
-    return _described(FIGURES, lambda plot: _first_line(plot.draw.__module__))
+    return _described(FIGURES, lambda plot: _first_line(plot.draw))
 
 
 def recipes() -> Rows:
-    from calibsft.recipe import recipe_folders
+    from calibsft.recipe import shipped_recipes
 
-    files = {str(f.relative_to(d).with_suffix("")): f for d in recipe_folders() for f in d.rglob("*.yaml")}
-    heads = {name: files[name].read_text(encoding="utf-8").partition("\n")[0] for name in sorted(files)}
+    heads = {
+        name: path.read_text(encoding="utf-8").partition("\n")[0] for name, path in shipped_recipes().items()
+    }
     return _described(heads, lambda head: head.lstrip("# ").rstrip(":,"))
 
 
@@ -160,20 +129,27 @@ def _described(things: Mapping[str, Thing], says: Callable[[Thing], str]) -> Row
     return [{"name": name, "says": says(thing)} for name, thing in things.items()]
 
 
-def _first_line(module: str) -> str:
-    """The first line of a module's docstring."""
-    return (sys.modules[module].__doc__ or "").partition("\n")[0].rstrip(".")
+def _first_line(function: Callable[..., Any]) -> str:
+    """The first line of the docstring of the module that a function is from."""
+    return (sys.modules[function.__module__].__doc__ or "").partition("\n")[0].rstrip(".")
 
 
 THINGS: dict[str, tuple[str, Callable[[], Rows]]] = {
     "benchmarks": ("what can be asked, with where it comes from and how it is graded", benchmarks),
-    "engines": ("who samples responses", engines),
+    "engines": ("who samples responses", lambda: _described(ENGINES, lambda kind: _first_line(kind.load))),
     "graders": ("how an answer is compared with the gold", graders),
     "formats": ("how a confidence is written", formats),
-    "evidence": ("what can be measured of a response", evidence),
-    "targets": ("what a response's confidence should have been", targets),
+    "evidence": ("what can be measured of a response", lambda: _described(EVIDENCE, lambda e: e.description)),
+    "targets": (
+        "what a response's confidence should have been",
+        lambda: _described(TARGETS, lambda target: target.description),
+    ),
+    "steps": ("what a pipeline of a recipe is made of", lambda: [*_described(FINE_TUNINGS, str), *methods()]),
     "methods": ("RL methods", methods),
-    "estimators": ("where a confidence is taken from", estimators),
+    "estimators": (
+        "where a confidence is taken from",
+        lambda: _described(ESTIMATORS, lambda estimator: _first_line(estimator.estimate)),
+    ),
     "metrics": ("what responses are scored by", metrics),
     "figures": ("what can be drawn of a run or of files", figures),
     "recipes": ("recipes that come with calibsft", recipes),

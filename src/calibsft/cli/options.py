@@ -6,58 +6,51 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 from calibsft.text import printable
 
 Set = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--set", metavar="KEY=VALUE", help="Override a recipe key, e.g. --set rollout.samples=8. Repeatable."
     ),
 ]
 StageSet = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--set",
         metavar="KEY=VALUE",
         help="Override a setting by its key, e.g. --set lora.rank=16; a list is written [a, b]. Repeatable.",
     ),
 ]
 Fresh = Annotated[
-    bool, typer.Option("--fresh", help="Start over what was made under other settings, instead of refusing.")
+    bool, Option("--fresh", help="Start over what was made under other settings, instead of refusing.")
 ]
 HashCheck = Annotated[
-    bool,
-    typer.Option(
-        "--hash-check/--no-hash-check",
-        help="Refuse files of finished stages whose hashes differ from their manifests.",
-    ),
+    bool, Option(help="Refuse files of finished stages whose hashes differ from their manifests.")
 ]
-Out = Annotated[Path, typer.Option("--out", help="Folder to write; an unfinished one is resumed.")]
+Out = Annotated[Path, Option(help="Folder to write; an unfinished one is resumed.")]
 AsJson = Annotated[
-    bool, typer.Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
+    bool, Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
 ]
 Malformed = Annotated[
     str | None,
-    typer.Option(
-        "--malformed",
+    Option(
         help="Responses without a readable confidence: error, drop, or counted (as 0; in decisions, as never confident)."
-        " Default: counted, with a warning.",
+        " Default: counted, with a warning."
     ),
 ]
 Conditions = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--where",
         metavar="COLUMN=VALUE",
         help="Take only the rows where a column has this value, e.g. --where model=small. Repeatable: several values of one"
         " column are alternatives.",
     ),
 ]
-By = Annotated[
-    str | None, typer.Option("--by", metavar="COLUMN", help="A result for every value of this column.")
-]
+By = Annotated[str | None, Option(metavar="COLUMN", help="A result for every value of this column.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +69,6 @@ def print_results(results: Mapping[str, Result], by: str | None, as_json: bool) 
         lines += [] if by is None else [*([""] if lines else []), f"{by} = {value}", ""]
         lines += result.lines
     print_lines(lines, found[""] if by is None else {"by": by, "results": found}, as_json)
-
-
-def print_scores(scores: dict[str, Any], as_json: bool) -> None:
-    """Print scores as JSON or as aligned lines."""
-    from calibsft.report.terminal import evaluation_lines
-
-    print_lines([] if as_json else evaluation_lines(scores), scores, as_json)
 
 
 def print_lines(lines: Sequence[str], data: Any = None, as_json: bool = False) -> None:

@@ -3,33 +3,34 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
+from calibsft.artifacts import write_bytes
 from calibsft.cli.options import By, Conditions, Malformed
 from calibsft.errors import InputError, unknown_name
+from calibsft.metrics.selection import Where
 from calibsft.text import printable
 
 
 def plot(
-    figure: Annotated[str, typer.Argument(help="Which figure; `calibsft ls figures` lists them.")],
+    figure: Annotated[str, Argument(help="Which figure; `calibsft ls figures` lists them.")],
     sources: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="SOURCE…",
             help="Folder of a run; or files with confidence, correct (and question_id, dataset, split), folders that"
             " `calibsft verify` or `calibsft eval` wrote, one for each model.",
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File to write, .svg or .png; default FIGURE.svg.")
+        Path | None, Option("--out", "-o", help="File to write, .svg or .png; default FIGURE.svg.")
     ] = None,
-    theme: Annotated[str, typer.Option("--theme", help="For a light or a dark page.")] = "light",
+    theme: Annotated[str, Option(help="For a light or a dark page.")] = "light",
     malformed: Malformed = None,
     where: Conditions = None,
     by: By = None,
     benchmark: Annotated[
-        str | None,
-        typer.Option("--benchmark", help="Draw only the responses to this benchmark (column dataset)."),
+        str | None, Option(help="Draw only the responses to this benchmark (column dataset).")
     ] = None,
 ) -> None:
     """Draw one figure, as SVG or PNG.
@@ -38,8 +39,6 @@ def plot(
     `calibsft plot reliability before.csv after.csv --theme dark`. With --by every value of a column gets one. A single
     benchmark: `calibsft plot reliability runs/tiny-seed0 --benchmark cross`.
     """
-    from calibsft.artifacts import write_bytes
-    from calibsft.metrics.selection import Where
     from calibsft.report.figures import FIGURES, KINDS, THEMES, render
     from calibsft.report.sources import only_benchmark, read_sources
 

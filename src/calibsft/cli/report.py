@@ -3,24 +3,24 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from calibsft.artifacts import SETTINGS
 from calibsft.cli.options import By, Conditions, Malformed
 from calibsft.errors import InputError
+from calibsft.metrics.selection import Where
 from calibsft.text import printable
 
 if TYPE_CHECKING:
     from calibsft.pipeline import Planned
 
-PAGE_ENDINGS = (".html", ".htm")
 DEFAULT_PAGE = Path("report.html")
 
 
 def report(
     sources: Annotated[
         list[Path],
-        typer.Argument(
+        Argument(
             metavar="RUN…",
             help="Folders of finished runs, e.g. runs/tiny-seed0; or folders that `calibsft eval` wrote, or files with"
             " confidence, correct (and dataset, question_id, question, response, gold). Several are compared.",
@@ -28,7 +28,7 @@ def report(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--out",
             "-o",
             help="report.html for the page alone, or a folder for page, Markdown and figures; default RUN/report for a"
@@ -36,10 +36,7 @@ def report(
         ),
     ] = None,
     responses: Annotated[
-        int,
-        typer.Option(
-            "--responses", min=0, help="About how many responses the page contains, by whole questions."
-        ),
+        int, Option(min=0, help="About how many responses the page contains, by whole questions.")
     ] = 100_000,
     malformed: Malformed = None,
     where: Conditions = None,
@@ -50,8 +47,7 @@ def report(
     For example `calibsft report runs/tiny-seed0`, or several side by side: `calibsft report runs/tiny-seed0
     runs/tiny-seed1 -o seeds.html`. With --by every value of a column is compared with the first.
     """
-    from calibsft.metrics.selection import Where
-    from calibsft.report.page import PAGE, write_page, write_report
+    from calibsft.report.page import PAGE, write_to
     from calibsft.report.sources import is_run, read_sources
 
     for source in sources:
@@ -67,20 +63,33 @@ def report(
         page = out / PAGE
     else:
         summary = read_sources(sources, malformed, responses, Where.of(where or ()), by)
-        is_page = out.suffix.lower() in PAGE_ENDINGS and not out.is_dir()
-        page = (write_page if is_page else write_report)(summary, out)
+        page = write_to(summary, out)
     print(printable(f"report: {page}"))
 
 
 def _report_to_update(sources: list[Path], out: Path | None, whole: bool) -> "Planned | None":
     """The report stage of a finished run, if its report is to be written again; refuses to write anything else there."""
-    from calibsft.pipeline import belongs_to_run, report_of
+    from calibsft.pipeline import REPORT
 
-    planned = report_of(sources[0]) if whole and len(sources) == 1 else None
+    planned = _report_stage(sources[0]) if whole and len(sources) == 1 else None
     if planned is not None and (out is None or out.resolve() == (sources[0] / planned.name).resolve()):
         return planned
-    if out is not None and belongs_to_run(out.resolve()):
+    places = (out.resolve(), out.resolve().parent) if out is not None else ()
+    if any(place.name == REPORT and (place.parent / SETTINGS).is_file() for place in places):
         raise InputError(
             f"{out}: only the whole report of the finished run there belongs there; choose another --out"
         )
     return None
+
+
+def _report_stage(root: Path) -> "Planned | None":
+    """The report stage of the run in `root`; None if a stage that it shows is unfinished, or if there is no recipe."""
+    from calibsft.pipeline import plan
+    from calibsft.recipe import load_recipe
+
+    try:
+        planned = plan(load_recipe(str(root / SETTINGS)), root)[-1]
+        planned.stage.inputs()  # refuses a stage that is not finished
+        return planned
+    except InputError:
+        return None

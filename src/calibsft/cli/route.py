@@ -2,61 +2,90 @@
 
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from calibsft.cli.decision_command import Decision, DecisionOptions, decide, exceeded, known_of
-
-if TYPE_CHECKING:
-    from calibsft.metrics.selection import Where
+from calibsft.engines import served_engine
+from calibsft.errors import InputError
+from calibsft.metrics.files import EVERYTHING
+from calibsft.metrics.selection import Where
+from calibsft.settings.options import comma_separated
+from calibsft.stages.strong import StrongStage
 
 
 def route(
     file: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             help="CSV, JSONL or Parquet with question_id, confidence, local_correct, strong_correct (and optionally"
             " strong_tokens, dataset, well_formed); or with --strong the local model's responses as `certify` takes them."
         ),
     ],
     epsilon: Annotated[
-        float,
-        typer.Option("--epsilon", help="Accuracy that may be lost against deferring everything, e.g. 0.01."),
+        float, Option(help="Accuracy that may be lost against deferring everything, e.g. 0.01.")
     ],
     strong: Annotated[
         Path | None,
-        typer.Option(
-            "--strong",
+        Option(
             help="The strong model's responses to the same questions, if FILE does not have them; --where and --by"
-            " apply to FILE.",
+            " apply to FILE."
         ),
     ] = None,
+    strong_url: Annotated[
+        str | None,
+        Option(
+            help="Servers of the strong model, comma-separated, e.g. http://localhost:8000/v1: they are asked the questions of"
+            " FILE, an evaluation, and the answers are graded. The key comes from CALIBSFT_ENGINE_API_KEY or OPENAI_API_KEY."
+        ),
+    ] = None,
+    strong_model: Annotated[str | None, Option(help="The strong model's name at its servers.")] = None,
+    strong_tokenizer: Annotated[
+        str | None,
+        Option(help="Checkpoint whose tokenizer counts its tokens; default: the strong model's own."),
+    ] = None,
+    strong_out: Annotated[
+        Path, Option(help="Folder for the strong model's evaluation; an unfinished one is resumed.")
+    ] = Path("strong"),
     **given: Any,
 ) -> None:
     """Which questions may stay with a small model? `calibsft route both.csv --epsilon 0.01`
 
     Finds the lowest threshold at which at most --epsilon of accuracy is lost against asking the strong model everything,
     with probability 1 − --delta. If there is none, the policy defers everything. Also takes two evaluations:
-    `calibsft route small-eval --strong large-eval --epsilon 0.01`.
+    `calibsft route small-eval --strong large-eval --epsilon 0.01`; or asks the strong model itself:
+    `calibsft route small-eval --strong-url http://localhost:8000/v1 --strong-model large --epsilon 0.01`.
     """
     options = DecisionOptions(**given)
+    if strong_url is not None:
+        strong = _asked(file, strong, strong_url, strong_model, strong_tokenizer, strong_out)
     decide(file, options, lambda rows: _decide(file, strong, rows, epsilon, options))
 
 
+def _asked(
+    file: Path, strong: Path | None, url: str, model: str | None, tokenizer: str | None, out: Path
+) -> Path:
+    """The strong model's evaluation on the questions of `file`, after asking it."""
+    if strong is not None:
+        raise InputError(
+            "--strong has the strong model's responses, and --strong-url asks for them; give one of the two"
+        )
+    if model is None:
+        raise InputError("--strong-url needs the strong model's name; add --strong-model")
+    engine = served_engine(urls=comma_separated(url), model=model, tokenizer=tokenizer)
+    StrongStage.of({"local": str(file), "model": model, "engine": engine}).perform(out, "strong model")
+    return out
+
+
 def _decide(
-    file: Path,
-    strong: Path | None,
-    where: "Where",
-    epsilon: float,
-    options: DecisionOptions,
+    file: Path, strong: Path | None, where: Where, epsilon: float, options: DecisionOptions
 ) -> Decision:
     """The route for the rows that `where` selects."""
     from calibsft import decisions
     from calibsft.decisions.files import TOKENS, read_routing
     from calibsft.decisions.policy import deferring_policy
     from calibsft.decisions.repeats import mixture_warning
-    from calibsft.metrics.files import EVERYTHING
     from calibsft.report.decisions import route_lines
 
     method, choice, seed = (options.delta, options.procedure), options.per_question, options.seed
@@ -76,7 +105,6 @@ def _decide(
         given.left_out,
         {},
         held_out,
-        options.splits,
         route_lines(found, held_out, options.splits),
         [
             mixture_warning(file, where, choice, given.questions),

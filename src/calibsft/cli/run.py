@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from calibsft.cli.options import Fresh, HashCheck, Set
 from calibsft.progress import info
@@ -13,25 +13,19 @@ if TYPE_CHECKING:
 
 
 def run(
-    recipe: Annotated[
-        str, typer.Argument(help="Name of a shipped recipe, or path of a .yaml file.")
-    ] = "tiny",
+    recipe: Annotated[str, Argument(help="Name of a shipped recipe, or path of a .yaml file.")] = "tiny",
     out: Annotated[
-        Path | None,
-        typer.Option("--out", help="Run folder; default runs/NAME-seedSEED, or runs/NAME-seeds0-1-2."),
+        Path | None, Option(help="Run folder; default runs/NAME-seedSEED, or runs/NAME-seeds0-1-2.")
     ] = None,
     overrides: Set = None,
     seeds: Annotated[
         str | None,
-        typer.Option(
-            "--seeds",
-            help="Train everything with each of these seeds on the same data, e.g. 0,1,2: mean ± sd.",
-        ),
+        Option(help="Train everything with each of these seeds on the same data, e.g. 0,1,2: mean ± sd."),
     ] = None,
     fresh: Fresh = False,
     hash_check: HashCheck = True,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the complete recipe and the stages; do nothing.")
+        bool, Option("--dry-run", help="Print the complete recipe and the stages; do nothing.")
     ] = False,
 ) -> None:
     """Run a whole recipe: sample, verify, build targets, fine-tune, evaluate, report.

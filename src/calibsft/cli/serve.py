@@ -4,62 +4,46 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from calibsft.errors import InputError
 
-NEEDED = ("httptools", "prometheus_client", "uvicorn")
+NEEDED = ("anyio", "httptools", "prometheus_client", "starlette", "uvicorn")
 
 
 def serve(
-    policy: Annotated[
-        Path, typer.Option("--policy", help="What `calibsft certify` or `calibsft route` wrote.")
-    ],
+    policy: Annotated[Path, Option(help="What `calibsft certify` or `calibsft route` wrote.")],
     local: Annotated[
         str,
-        typer.Option(
-            "--local",
+        Option(
             help="OpenAI-compatible server of the model that states confidences, e.g. http://localhost:8001/v1. Its key"
-            " comes from CALIBSFT_LOCAL_API_KEY.",
+            " comes from CALIBSFT_LOCAL_API_KEY."
         ),
     ],
     strong: Annotated[
         str | None,
-        typer.Option(
-            "--strong",
+        Option(
             help="The same for the model that questions are deferred to; key from CALIBSFT_STRONG_API_KEY or"
-            " OPENAI_API_KEY.",
+            " OPENAI_API_KEY."
         ),
     ] = None,
     local_model: Annotated[
         str | None,
-        typer.Option(
-            "--local-model",
-            help="The local model's name on its server; default: the only one that the server lists.",
-        ),
+        Option(help="The local model's name on its server; default: the only one that the server lists."),
     ] = None,
-    strong_model: Annotated[
-        str | None, typer.Option("--strong-model", help="The same for the strong model.")
-    ] = None,
+    strong_model: Annotated[str | None, Option(help="The same for the strong model.")] = None,
     name: Annotated[
-        str | None,
-        typer.Option("--name", help="Model name for clients; default: the policy's model, or calibsft."),
+        str | None, Option(help="Model name for clients; default: the policy's model, or calibsft.")
     ] = None,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
+    host: Annotated[str, Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8000,
     concurrency: Annotated[
-        int, typer.Option("--concurrency", min=1, help="Questions under way at the same time; others wait.")
+        int, Option(min=1, help="Questions under way at the same time; others wait.")
     ] = 64,
-    queue: Annotated[
-        int, typer.Option("--queue", min=0, help="How many may wait; more get status 429.")
-    ] = 1024,
-    timeout: Annotated[
-        float, typer.Option("--timeout", min=0.1, help="Seconds that a server may take for one reply.")
-    ] = 600.0,
-    retries: Annotated[
-        int, typer.Option("--retries", min=0, help="Repetitions when a server is busy or breaks off.")
-    ] = 2,
-    max_body: Annotated[int, typer.Option("--max-body", min=1, help="Largest request, in kilobytes.")] = 1024,
+    queue: Annotated[int, Option(min=0, help="How many may wait; more get status 429.")] = 1024,
+    timeout: Annotated[float, Option(min=0.1, help="Seconds that a server may take for one reply.")] = 600.0,
+    retries: Annotated[int, Option(min=0, help="Repetitions when a server is busy or breaks off.")] = 2,
+    max_body: Annotated[int, Option(min=1, help="Largest request, in kilobytes.")] = 1024,
 ) -> None:
     """Serve a policy: `calibsft serve --policy policy.json --local http://localhost:8001/v1 --strong https://…/v1`
 

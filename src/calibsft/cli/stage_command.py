@@ -64,27 +64,18 @@ def _signed(command: Callable[..., None], parameters: list[inspect.Parameter]) -
 def _parameter(option: Option) -> inspect.Parameter:
     must = option.required and not option.alternative
     kind = option.type if must else option.type | None
-    help_text = _sentence(option)
-    if not option.flags:
-        return _named(option.name, Annotated[kind, typer.Argument(help=help_text)])
-    spelled = [f"{flag}/--no-{flag[2:]}" if option.type is bool else flag for flag in option.flags]
-    panel = f"Section {option.section}" if option.section else None
-    declared = typer.Option(
-        *spelled,
-        help=help_text,
-        show_default=option.default if option.default not in ("", "none") else False,
-        rich_help_panel=panel,
+    end = "" if option.help.endswith((".", "…")) or not option.help else "."
+    sentence = option.help[:1].upper() + option.help[1:] + end
+    declared: Any = typer.Argument(help=sentence)
+    if option.flags:
+        declared = typer.Option(
+            *(f"{flag}/--no-{flag[2:]}" if option.type is bool else flag for flag in option.flags),
+            help=sentence,
+            metavar="KEY=VALUE" if option.example else None,
+            show_default=option.default if option.default not in ("", "none") else False,
+            rich_help_panel=f"Section {option.section}" if option.section else None,
+        )
+    parameter = inspect.Parameter(
+        option.name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, declared]
     )
-    return _named(option.name, Annotated[kind, declared], inspect.Parameter.empty if must else None)
-
-
-def _sentence(option: Option) -> str:
-    return (
-        option.help[:1].upper()
-        + option.help[1:]
-        + ("." if option.help and option.help[-1] not in ".…" else "")
-    )
-
-
-def _named(name: str, annotation: Any, default: Any = inspect.Parameter.empty) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return parameter if must or not option.flags else parameter.replace(default=None)

@@ -2,35 +2,30 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
-import typer
+from typer import Option
 
+from calibsft.benchmarks import BENCHMARKS, Benchmark, get_benchmark
+from calibsft.benchmarks.gold_check import GoldCheck, check_golds, gold_answers
 from calibsft.cli.ls import record_lines
 from calibsft.cli.options import AsJson, print_lines
 from calibsft.errors import InputError
+from calibsft.files.cells import shown
+from calibsft.progress import Progress
+from calibsft.schema import Question
 from calibsft.settings.options import comma_separated
-
-if TYPE_CHECKING:
-    from calibsft.benchmarks import Benchmark
-    from calibsft.benchmarks.gold_check import GoldCheck
 
 ALL = "all"
 SHOWN_FAILURES = 20
 
 
 def validate(
-    benchmark: Annotated[
-        list[str],
-        typer.Option("--benchmark", help="Name, or several separated by commas, or all. Repeatable."),
-    ],
+    benchmark: Annotated[list[str], Option(help="Name, or several separated by commas, or all. Repeatable.")],
     data_dir: Annotated[
-        Path | None,
-        typer.Option("--data-dir", help="Folder with the benchmarks' files, read instead of the Hub."),
+        Path | None, Option(help="Folder with the benchmarks' files, read instead of the Hub.")
     ] = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="Only the first so many questions of each.")
-    ] = None,
+    limit: Annotated[int | None, Option(min=1, help="Only the first so many questions of each.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Load benchmarks and check that every gold passes its own grader.
@@ -41,12 +36,14 @@ def validate(
     # All are loaded before any is graded, so that a missing file shows at once and not an hour later.
     loaded = [(chosen, chosen.load(data_dir)[:limit]) for chosen in _chosen(benchmark)]
     checks = {chosen.name: _check(chosen.name, questions) for chosen, questions in loaded}
-    print_lines(check_lines(checks), {name: _record(check) for name, check in checks.items()}, as_json)
+    records = {
+        name: {"questions": check.questions, "passed": check.passed, **asdict(check)}
+        for name, check in checks.items()
+    }
+    print_lines(check_lines(checks), records, as_json)
 
 
-def _chosen(names: list[str]) -> "list[Benchmark]":
-    from calibsft.benchmarks import BENCHMARKS, get_benchmark
-
+def _chosen(names: list[str]) -> list[Benchmark]:
     wanted = [name for text in names for name in comma_separated(text)]
     if not wanted:
         raise InputError("no benchmark named; give --benchmark a name from calibsft ls benchmarks, or all")
@@ -55,28 +52,14 @@ def _chosen(names: list[str]) -> "list[Benchmark]":
     return [get_benchmark(name) for name in dict.fromkeys(wanted)]
 
 
-def _check(name: str, questions: list[Any]) -> "GoldCheck":
-    from calibsft.benchmarks.gold_check import check_golds, gold_answers
-    from calibsft.progress import Progress
-
+def _check(name: str, questions: list[Question]) -> GoldCheck:
     answers = sum(len(gold_answers(question)) for question in questions)
     with Progress(name, answers, "golds") as progress:
         return check_golds(questions, lambda done, _: progress.advance(done - progress.done))
 
 
-def _record(check: "GoldCheck") -> dict[str, Any]:
-    return {
-        "questions": check.questions,
-        "passed": check.passed,
-        "answers": check.answers,
-        "failures": [asdict(failure) for failure in check.failures],
-    }
-
-
-def check_lines(checks: "dict[str, GoldCheck]") -> list[str]:
+def check_lines(checks: dict[str, GoldCheck]) -> list[str]:
     """One line per benchmark, then the golds that fail."""
-    from calibsft.files.cells import shown
-
     rows = [
         {
             "benchmark": name,

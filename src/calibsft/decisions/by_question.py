@@ -12,7 +12,7 @@ import polars as pl
 
 from calibsft.errors import InputError, unknown_name
 from calibsft.files.cells import row_of, shown
-from calibsft.metrics.evaluate import Column, id_series
+from calibsft.metrics.evaluate import Column
 from calibsft.metrics.table import IntArray
 
 FIRST, RANDOM = "first", "random"
@@ -64,17 +64,6 @@ class ByQuestion:
         return self.rows[first if self.choice == FIRST else first + generator.integers(self.sizes[chosen])]
 
 
-def question_series(ids: Column) -> pl.Series:
-    """The ids as a series that can be sorted; if the ids have an order, the order of the rows does not matter."""
-    if isinstance(ids, pl.Series) or (isinstance(ids, np.ndarray) and ids.dtype.kind in "biuU"):
-        return id_series(ids)
-    try:
-        numbers = {id_: number for number, id_ in enumerate(sorted(set(ids)))}
-    except TypeError:  # ids of several types
-        return id_series(ids)
-    return pl.Series([numbers[id_] for id_ in ids])
-
-
 def _generator(seed: int, *stream: int) -> np.random.Generator:
     if seed < 0:
         raise InputError(f"seed is {seed}; give 0 or a larger number")
@@ -86,13 +75,11 @@ def _refuse_repeated(question: pl.Series, names: Column) -> None:
     repeated = question.is_duplicated()
     if repeated.any():
         count = question.filter(repeated).n_unique()
+        name = names[row_of(repeated) - 1]
+        if isinstance(name, dict):  # a record of dataset and id
+            name = ", ".join(map(str, name.values()))
         raise InputError(
-            f"question {_name(names[row_of(repeated) - 1])} has several responses ({count} such questions), which"
+            f"question {shown(name)} has several responses ({count} such questions), which"
             " breaks the guarantee: they err together; keep one response per question, chosen without looking at it:"
             " --per-question first or random"
         )
-
-
-def _name(question: object) -> str:
-    """A question for a message; a record by all its fields, dataset and id."""
-    return shown(", ".join(map(str, question.values())) if isinstance(question, dict) else question)

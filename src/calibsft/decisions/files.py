@@ -17,7 +17,7 @@ from calibsft.errors import InputError
 from calibsft.files import cells
 from calibsft.files.columns import require_columns
 from calibsft.files.reading import read_columns, read_table
-from calibsft.metrics.files import EVERYTHING, read_scored, reason_column
+from calibsft.metrics.files import EVERYTHING, ScoredFile, reason_column
 from calibsft.metrics.selection import Where
 from calibsft.responses.actionable import actionable
 from calibsft.schema import KEYS, QUESTION_KEYS
@@ -42,7 +42,7 @@ class Calibration:
     rows : confidence (null if there is none) and correctness; for routing, of both models.
     questions : which question each row answers; the same id in two datasets is two questions.
     left_out : how many rows do not count: those without a readable gold, and dropped ones without a confidence.
-    known : `data_hash`; for an evaluation also its model, format and sampling.
+    known : `data_hash`; for an evaluation also its model, format, template and sampling.
     """
 
     rows: pl.DataFrame
@@ -61,15 +61,9 @@ def read_calibration(path: Path, malformed: str | None = None, where: Where = EV
         None: "counted", with a warning.
     where : which rows to take.
     """
-    rows, left_out = read_scored(
-        path,
-        malformed,
-        actionable_only=True,
-        also_required=["question_id"],
-        where=where,
-        unread_are=cells.NEVER_CONFIDENT,
-    )
-    return Calibration(rows, question_column(rows), left_out, _known(path, where))
+    file = ScoredFile(path, malformed, for_decisions=True, where=where, unread_are=cells.NEVER_CONFIDENT)
+    rows = file.read()
+    return Calibration(rows, question_column(rows), file.dropped, _known(path, where))
 
 
 def read_routing(
@@ -203,7 +197,7 @@ def _strong_tokens(path: Path, found: pl.DataFrame) -> pl.Series | None:
     return found.drop(TOKENS).join(lengths, on=KEYS, how="left", maintain_order="left")[TOKENS]
 
 
-def _known(path: Path, where: Where = EVERYTHING) -> dict[str, Any]:
+def _known(path: Path, where: Where) -> dict[str, Any]:
     """The hash of the data (and of `where`, if it takes only a part), and what an evaluation recorded."""
     content = _hash(path)
     part = hashlib.sha256(f"{content} where {where}".encode()).hexdigest() if where else content
@@ -220,6 +214,7 @@ def _known(path: Path, where: Where = EVERYTHING) -> dict[str, Any]:
             "stop": sampled["stop"],
         }
     known["model"], known["format"] = manifest.get("model"), settings.get("format", "probability")
+    known["template"] = settings.get("template", {})
     return known
 
 

@@ -16,6 +16,7 @@ from calibsft.decisions.routing import Route
 from calibsft.decisions.selective import LAST_THRESHOLD, Certificate
 from calibsft.errors import InputError
 from calibsft.responses.formats import get_format
+from calibsft.responses.settings import Template
 from calibsft.settings import Settings, validated
 
 VERSION: Literal[2] = 2
@@ -47,6 +48,7 @@ class Policy(Settings):
     risk, epsilon : the allowed error rate if it abstains, the allowed loss of accuracy if it defers.
     n : how many questions it was calibrated on; `data_hash` is the SHA-256 of their data.
     model, format, sampling : the local model, how it writes confidences, and how it was sampled, if that is known.
+    template : the arguments of its chat template, which a gateway asks the server to use.
     on_local_failure : what happens to a question to which the local model gives no reply at all.
     confidences : number of calibration responses by confidence in hundredths, rounded down; `never_confident` counts
         those without a confidence to act on.
@@ -64,6 +66,7 @@ class Policy(Settings):
     data_hash: str
     model: str | None = Field(None, min_length=1)
     format: str = "probability"
+    template: Template = Field({})
     sampling: Sampling | None = None
     on_local_failure: Literal["defer", "error"]
     confidences: dict[Hundredths, Count] = Field(default_factory=dict)

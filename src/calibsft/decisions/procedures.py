@@ -33,10 +33,7 @@ def accepted(passes: NDArray[np.bool_], procedure: str, starts: Sequence[int]) -
         return passes
     found = np.zeros_like(passes)
     for start in starts:
-        for candidate in range(start, -1, -1):
-            if not passes[candidate]:
-                break
-            found[candidate] = True
+        found[start::-1] |= np.logical_and.accumulate(passes[start::-1])
     return found
 
 

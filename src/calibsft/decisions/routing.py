@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from calibsft.decisions import procedures
 from calibsft.decisions.bounds import error_rate_upper_bound
-from calibsft.decisions.by_question import ByQuestion, question_series
+from calibsft.decisions.by_question import ByQuestion
 from calibsft.decisions.procedures import UNION, ThresholdTable
 from calibsft.decisions.selective import (
     DELTA,
@@ -25,7 +25,7 @@ from calibsft.decisions.selective import (
     require_shares,
 )
 from calibsft.errors import InputError
-from calibsft.metrics.evaluate import Column
+from calibsft.metrics.evaluate import Column, id_series
 from calibsft.metrics.table import FloatArray, IntArray
 
 # The thresholds, and to defer everything.
@@ -70,14 +70,10 @@ class Route:
 
     Attributes
     ----------
-    epsilon
-        The accuracy that may be lost.
-    threshold
-        In hundredths; keep a question if the confidence is at least that. None: defer everything.
-    outcome
-        What the threshold does to the calibration questions.
-    candidates
-        Every threshold that was tested, in ascending order.
+    epsilon : the accuracy that may be lost.
+    threshold : in hundredths; keep a question if the confidence is at least that. None: defer everything.
+    outcome : what the threshold does to the calibration questions.
+    candidates : every threshold that was tested, in ascending order.
     """
 
     epsilon: float
@@ -118,15 +114,8 @@ def route(
     questions = Questions.of(ByQuestion.of(rows, per_question, question_id).one_each(seed))
     table = RoutingTable.count(questions, delta, procedure)
     lowest = table.lowest(epsilon)
-    return Route(
-        epsilon,
-        delta,
-        procedure,
-        lowest,
-        table.questions,
-        questions.outcome(lowest),
-        table.candidates(epsilon),
-    )
+    outcome = questions.outcome(lowest)
+    return Route(epsilon, delta, procedure, lowest, table.questions, outcome, table.candidates(epsilon))
 
 
 def routing_rows(
@@ -139,20 +128,14 @@ def routing_rows(
     """Checked rows: question, the threshold that the local confidence reaches, and whether each model is right."""
     reached, local = checked_reached(confidence, local_correct, question_id)
     _, strong = checked_reached(confidence, strong_correct, question_id)
-    columns = {"question": question_series(question_id), "reached": reached, "local": local, "strong": strong}
-    tokens = _tokens(strong_tokens, len(reached))
-    return pl.DataFrame(columns if tokens is None else {**columns, "tokens": tokens})
-
-
-def _tokens(tokens: Column | None, count: int) -> FloatArray | None:
-    if tokens is None:
-        return None
-    spent = np.asarray(tokens, dtype=np.float64)
-    if spent.shape != (count,) or not (spent >= 0).all():
-        raise InputError(
-            "strong_tokens must be one number per question, none of them negative; fix that column"
-        )
-    return spent
+    columns = {"question": id_series(question_id), "reached": reached, "local": local, "strong": strong}
+    if strong_tokens is not None:
+        columns["tokens"] = spent = np.asarray(strong_tokens, dtype=np.float64)
+        if spent.shape != reached.shape or not (spent >= 0).all():
+            raise InputError(
+                "strong_tokens must be one number per question, none of them negative; fix that column"
+            )
+    return pl.DataFrame(columns)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from calibsft.decisions import procedures
 from calibsft.decisions.bounds import error_rate_upper_bound
-from calibsft.decisions.by_question import ByQuestion, question_series
+from calibsft.decisions.by_question import ByQuestion
 from calibsft.decisions.procedures import UNION, ThresholdTable
 from calibsft.errors import InputError
 from calibsft.files.cells import decimals
-from calibsft.metrics.evaluate import Column, checked_responses, filled
+from calibsft.metrics.evaluate import Column, checked_responses, filled, id_series
 from calibsft.metrics.table import IntArray
 
 LAST_THRESHOLD = 100
@@ -53,16 +53,11 @@ class Certificate:
 
     Attributes
     ----------
-    risk
-        The error rate that answers may have.
-    delta, procedure
-        The probability that the certificate is wrong, and how it was tested.
-    threshold
-        In hundredths; answer if the confidence is at least that. None: abstain on everything.
-    questions
-        How many questions it was calibrated on.
-    candidates
-        Every threshold that was tested, in ascending order.
+    risk : the error rate that answers may have.
+    delta, procedure : the probability that the certificate is wrong, and how it was tested.
+    threshold : in hundredths; answer if the confidence is at least that. None: abstain on everything.
+    questions : how many questions it was calibrated on.
+    candidates : every threshold that was tested, in ascending order.
     """
 
     risk: float
@@ -119,7 +114,7 @@ def certify(
 def response_rows(confidence: Column, correct: Column, question_id: Column) -> pl.DataFrame:
     """Checked responses: question, the threshold that each reaches, and whether it was right."""
     reached, right = checked_reached(confidence, correct, question_id)
-    return pl.DataFrame({"question": question_series(question_id), "reached": reached, "correct": right})
+    return pl.DataFrame({"question": id_series(question_id), "reached": reached, "correct": right})
 
 
 def require_shares(**shares: float) -> None:

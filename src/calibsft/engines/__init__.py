@@ -6,15 +6,14 @@ does.
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from calibsft.engines.engine import Engine, EngineKind, TrainableEngine
+from calibsft.engines.engine import Engine, EngineKind, Model, Tokenizer, TrainableEngine
+from calibsft.engines.openai import OPENAI
 from calibsft.engines.scripted import SCRIPTED
 from calibsft.engines.settings import EngineSettings
 from calibsft.engines.transformers import TRANSFORMERS
+from calibsft.engines.vllm import VLLM
 from calibsft.errors import InputError
 from calibsft.settings import OneOf, validated
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 __all__ = [
     "ENGINES",
@@ -26,13 +25,16 @@ __all__ = [
     "engine_for_training",
     "load_engine",
     "require_trainable",
+    "served_engine",
 ]
 
 ENGINES: dict[str, EngineKind[Any]] = {
     "transformers": TRANSFORMERS,
+    "vllm": VLLM,
+    "openai": OPENAI,
     "scripted": SCRIPTED,
 }
-DEFAULT = "transformers"
+DEFAULT, SERVED = "transformers", "openai"
 
 if TYPE_CHECKING:
     EngineSection: TypeAlias = EngineSettings
@@ -48,14 +50,18 @@ def default_engine(**given: Any) -> EngineSettings:
     return settings
 
 
+def served_engine(**given: Any) -> EngineSettings:
+    """The settings of the engine for servers."""
+    settings: EngineSettings = validated(ENGINES[SERVED].settings, given, "engine")
+    return settings
+
+
 def load_engine(settings: EngineSettings, model: str, device: str = "auto", dtype: str = "auto") -> Engine:
     """The engine that `settings` name, ready to sample from `model`, a checkpoint folder or Hub id."""
     return ENGINES[settings.name].load(settings, model, device, dtype)
 
 
-def engine_for_training(
-    settings: EngineSettings, model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase"
-) -> TrainableEngine:
+def engine_for_training(settings: EngineSettings, model: Model, tokenizer: Tokenizer) -> TrainableEngine:
     """The engine that `settings` name, for a model in memory whose weights change between samplings."""
     require_trainable(settings)
     make = ENGINES[settings.name].for_training

@@ -1,30 +1,25 @@
 """The engine `scripted`: replays the responses of a file, for responses that exist already and for tests.
 
-It recognises a prompt by the tokens of its question, in any confidence format. Cannot continue a response that was cut,
-and knows no probabilities.
+It recognises a prompt by its question, whatever else the prompt says. Cannot continue a response that was cut, and knows
+no probabilities.
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from calibsft.artifacts import file_hash
-from calibsft.engines.engine import Engine, EngineKind, Request
+from calibsft.engines.engine import Engine, EngineKind, Request, Tokenizer
 from calibsft.engines.settings import EngineSettings
 from calibsft.engines.text_engine import TextEngine
 from calibsft.errors import InputError
 from calibsft.files.cells import shown, text_column
 from calibsft.files.reading import read_table
-from calibsft.responses.formats import FORMATS
-from calibsft.responses.prompts import prompt_ids
+from calibsft.responses.formats import FORMATS, messages
+from calibsft.responses.settings import DEFAULT_FORMAT
 from calibsft.responses.spans import decode
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
-Prompts = dict[tuple[int, ...], str]
 
 
 class ScriptedSettings(EngineSettings):
@@ -42,14 +37,23 @@ class ScriptedSettings(EngineSettings):
 class ScriptedEngine(TextEngine):
     """Replays the texts in `responses`: sample i of a question is always its i-th text."""
 
-    def __init__(self, tokenizer: "PreTrainedTokenizerBase", responses: Mapping[str, Sequence[str]]) -> None:
+    def __init__(self, tokenizer: Tokenizer, responses: Mapping[str, Sequence[str]]) -> None:
         super().__init__(tokenizer)
-        self._responses = responses
-        self._prompts: dict[str, Prompts] = {}
+        # By the user's turn, which is the same in all formats.
+        self._found = {
+            messages(question, FORMATS[DEFAULT_FORMAT])[-1]["content"]: (question, texts)
+            for question, texts in responses.items()
+        }
 
     def texts(self, request: Request) -> Sequence[str]:
-        question, wanted = self._question(request.prompt_ids), len(request.seeds)
-        texts = self._responses[question]
+        found = self._found.get(request.turns[-1]["content"]) if request.turns else None
+        if found is None:
+            end = decode(self.tokenizer, request.prompt_ids)[-200:]
+            raise InputError(
+                f"the script has no response to the prompt that ends with {end!r}; add some"
+                " for its question, worded as it is asked; a response that was cut cannot go on"
+            )
+        (question, texts), wanted = found, len(request.seeds)
         if len(texts) < wanted:
             raise InputError(
                 f"the script has {len(texts)} responses to the question {shown(question)} and {wanted} are asked for; add"
@@ -57,38 +61,14 @@ class ScriptedEngine(TextEngine):
             )
         return texts[:wanted]
 
-    def _question(self, prompt: tuple[int, ...]) -> str:
-        for name in FORMATS:
-            if (question := self._prompts_in(name).get(prompt)) is not None:
-                return question
-        raise InputError(
-            f"the script has no response to the prompt that ends with {decode(self.tokenizer, prompt)[-200:]!r}; add some"
-            " for its question, worded as it is asked; a response that was cut cannot go on"
-        )
-
-    def _prompts_in(self, format_name: str) -> Prompts:
-        """The questions by their prompts in one confidence format."""
-        if format_name not in self._prompts:
-            found: Prompts = {}
-            for question in self._responses:
-                prompt = prompt_ids(self.tokenizer, question, FORMATS[format_name])
-                if (other := found.setdefault(prompt, question)) != question:
-                    raise InputError(
-                        f"the questions {shown(other)} and {shown(question)} are the same for this model's tokenizer; remove one"
-                        " from the script, or take another model"
-                    )
-            self._prompts[format_name] = found
-        return self._prompts[format_name]
-
 
 def read_script(path: Path) -> dict[str, list[str]]:
     """The responses to each question in a file, in its order; a response may be empty."""
     frame = read_table(path, ("question", "response"), filled=("question",))
-    found: dict[str, list[str]] = {}
-    responses = text_column(path, frame, "response").fill_null("")
-    for question, response in zip(text_column(path, frame, "question"), responses, strict=True):
-        found.setdefault(question, []).append(response)
-    return found
+    rows = frame.select(
+        text_column(path, frame, "question"), text_column(path, frame, "response").fill_null("")
+    )
+    return dict(rows.group_by("question", maintain_order=True).agg("response").iter_rows())
 
 
 def load(settings: ScriptedSettings, model: str, device: str, dtype: str) -> Engine:

@@ -8,6 +8,10 @@ class EngineSettings(Settings):
 
     name: str
 
+    def checkpoint(self, model: str) -> str:
+        """The checkpoint that must be there to sample from `model`."""
+        return model
+
     def inputs(self) -> dict[str, str]:
         """What decides the responses besides the model; a stage is refused if it changes.
 

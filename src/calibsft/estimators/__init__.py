@@ -35,13 +35,10 @@ def get_estimator(name: str) -> Estimator:
 def choose_estimators(names: Sequence[str], confidence_format: Format) -> list[Estimator]:
     """The verbalized estimator, then those called `names`; refuses one that is not defined for the format."""
     for name in names:
-        _require_format(get_estimator(name), confidence_format)
+        formats = get_estimator(name).formats
+        if formats and confidence_format.name not in formats:
+            raise InputError(
+                f"the estimator {name} is defined for the {' and '.join(formats)} formats, not for"
+                f" '{confidence_format.name}'; leave it out for models that write their confidence so"
+            )
     return [ESTIMATORS[name] for name in dict.fromkeys((VERBALIZED.name, *names))]
-
-
-def _require_format(estimator: Estimator, confidence_format: Format) -> None:
-    if estimator.formats and confidence_format.name not in estimator.formats:
-        raise InputError(
-            f"the estimator {estimator.name} is defined for the {' and '.join(estimator.formats)} formats, not for"
-            f" '{confidence_format.name}'; leave it out for models that write their confidence so"
-        )

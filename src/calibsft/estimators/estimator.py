@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from calibsft.responses.formats import Format
+from calibsft.responses.prompts import Prompting
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -24,19 +25,21 @@ class Evaluated:
 
     Attributes
     ----------
-    folder
-        The evaluation's folder; its `rollouts` hold the questions, and the responses with their tokens.
-    format, label
-        How the responses write confidence, and the evaluation's name in progress lines.
-    model
-        What gives token probabilities: the loaded model, or a served copy of it.
+    folder : the evaluation's folder; its `rollouts` hold the questions, and the responses with their tokens.
+    prompting, label : how the questions were asked, and the evaluation's name in progress lines.
+    model : what gives token probabilities: the loaded model, or a served copy of it.
     """
 
     folder: Path
-    format: Format
+    prompting: Prompting
     label: str
     tokenizer: "PreTrainedTokenizerBase"
     model: "NextTokens"
+
+    @property
+    def format(self) -> Format:
+        """How the responses write confidence."""
+        return self.prompting.format
 
     @property
     def rollouts(self) -> Path:
@@ -48,29 +51,21 @@ class Evaluated:
         return self.folder / "estimators"
 
 
-def _nothing_to_check(evaluated: Evaluated) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Estimator:
     """One source of confidence.
 
     Attributes
     ----------
-    estimate
-        Takes the evaluation and its rows, one per response. Returns a table of dataset, split, question_id, `confidence`
-        in [0, 1] or null if there is none, and `correct`, null if unknown.
-    check
-        Refuses an unsuitable evaluation before anything is sampled.
-    formats
-        The confidence formats that it is defined for; empty for all.
-    asks_model
-        Whether it needs token probabilities, which a served copy of the model can give.
+    estimate : takes the evaluation and its rows, one per response. Returns a table of dataset, split, question_id,
+        `confidence` in [0, 1] or null if there is none, and `correct`, null if unknown.
+    check : refuses an unsuitable evaluation before anything is sampled.
+    formats : the confidence formats that it is defined for; empty for all.
+    asks_model : whether it needs token probabilities, which a served copy of the model can give.
     """
 
     name: str
     estimate: Callable[[Evaluated, pl.DataFrame], pl.DataFrame]
-    check: Callable[[Evaluated], None] = _nothing_to_check
+    check: Callable[[Evaluated], None] = lambda evaluated: None
     formats: tuple[str, ...] = ()
     asks_model: bool = False

@@ -22,7 +22,7 @@ from calibsft.responses.actionable import actionable
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse, replace_confidence
 from calibsft.responses.spans import TokenOffsets, decode
-from calibsft.schema import KEYS
+from calibsft.schema import KEYS, QUESTION_KEYS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -47,8 +47,7 @@ def expected_value(logprobs_N_D: NDArray[np.floating]) -> tuple[NDArray[np.float
 
     Parameters
     ----------
-    logprobs_N_D
-        Log-probabilities of the digits 0 to 9 among all tokens; minus infinity is a probability of 0.
+    logprobs_N_D : log-probabilities of the digits 0 to 9 among all tokens; minus infinity is a probability of 0.
     """
     logprobs_N_D = logprobs_N_D.astype(np.float64)
     highest_N = logprobs_N_D.max(axis=1, keepdims=True)
@@ -82,10 +81,8 @@ class DigitContexts:
 
         Parameters
         ----------
-        text
-            A response with a confidence to act on.
-        sampled
-            The sampled ids, None to encode the text.
+        text : a response with a confidence to act on.
+        sampled : the sampled ids, None to encode the text.
         """
         replaced = replace_confidence(text, parse(text, self._format), ZERO)
         before, digit = self._split(replaced, sampled)
@@ -146,31 +143,24 @@ def _digits(
     on_done: Callable[[int], None],
 ) -> pl.DataFrame:
     """Confidence and digit probabilities of some responses."""
-    questions = pl.read_parquet(
-        evaluated.rollouts / QUESTIONS, columns=["dataset", "question_id", "question"]
-    )
-    asked = responses.join(questions, on=("dataset", "question_id"), how="left", maintain_order="left")
+    questions = pl.read_parquet(evaluated.rollouts / QUESTIONS, columns=[*QUESTION_KEYS, "question"])
+    asked = responses.join(questions, on=QUESTION_KEYS, how="left", maintain_order="left")
     prompt = _prompts(evaluated)
     texts = asked.select("question", "response", "token_ids").iter_rows()
     before = [contexts.context(prompt(question), text, ids) for question, text, ids in texts]
     confidence, probabilities = expected_value(
         evaluated.model.next_logprobs(before, contexts.ids, on_done).reshape(-1, len(DIGITS))
     )
-    known = ~np.isnan(confidence)
     columns = {name: asked[name] for name in KEYS} | {
-        "confidence": [c if is_known else None for c, is_known in zip(confidence, known, strict=True)],
-        "probabilities": [
-            p.tolist() if is_known else None for p, is_known in zip(probabilities, known, strict=True)
-        ],
+        "confidence": pl.Series(confidence).fill_nan(None),
+        "probabilities": [None if np.isnan(p).any() else p for p in probabilities.tolist()],
     }
     return pl.DataFrame(columns, schema=DIGIT_SCHEMA)
 
 
 def _prompts(evaluated: Evaluated) -> Callable[[str], tuple[int, ...]]:
     """A cached function from a question to its prompt."""
-    from calibsft.responses.prompts import prompt_ids
-
-    return cache(lambda question: prompt_ids(evaluated.tokenizer, question, evaluated.format))
+    return cache(lambda question: evaluated.prompting.ids(evaluated.tokenizer, question))
 
 
 TOKEN_PROBABILITY = Estimator(

@@ -8,21 +8,23 @@ their metrics. `estimators/` and `estimators.json` hold the results of other est
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
-from calibsft.artifacts import JUDGE_CACHE, shards, write_json, write_parquet
-from calibsft.cards import add_calibration
+from calibsft.artifacts import JUDGE_CACHE, shards, write_json, write_parquet, write_parquet_parts
+from calibsft.benchmarks import Benchmark
+from calibsft.cards import add_calibration, part_of
 from calibsft.engines import EngineSettings, load_engine
 from calibsft.errors import InputError
 from calibsft.estimators import Estimator, Evaluated, choose_estimators
 from calibsft.evaluation.settings import EvalSettings
 from calibsft.files.parquet import ROWS as ROWS
+from calibsft.hub import name_and_revision
 from calibsft.judge.settings import JudgeSettings
 from calibsft.metrics import score_table
-from calibsft.questions import evaluated_benchmark
-from calibsft.responses.formats import Format
+from calibsft.questions import chosen, evaluated_benchmark
+from calibsft.responses.prompts import Prompting
 from calibsft.schema import KEYS, Question
 from calibsft.verify.judged import AnswerJudge, load_answer_judge
 from calibsft.verify.verdicts import verify_responses
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 METRICS = "metrics.json"
 BUDGETS = "budgets"
 ESTIMATES = "estimators.json"
+# The columns of rows that scores are made of.
+SCORED = ("dataset", "question_id", "split", "confidence", "correct", "well_formed")
 
 
 def evaluate_model(
@@ -41,7 +45,7 @@ def evaluate_model(
     engine: EngineSettings,
     settings: EvalSettings,
     judge: JudgeSettings,
-    confidence_format: Format,
+    prompting: Prompting,
     seed: int,
     folder: Path,
     device: str,
@@ -50,13 +54,13 @@ def evaluate_model(
 ) -> dict[str, Any]:
     """Fill `folder` with rollouts, verdicts, rows and metrics; returns facts for the manifest."""
     require_benchmarks(settings)
-    estimators = choose_estimators(settings.estimators, confidence_format)
+    estimators = choose_estimators(settings.estimators, prompting.format)
     # First, so that errors show before the slow loading of libraries and model.
     benchmarks = Benchmarks(settings)
     from calibsft.rollouts.collect import make_collector
 
     loaded_engine = load_engine(engine, model_name, device, dtype)
-    collector = make_collector(loaded_engine, confidence_format, settings, seed)
+    collector = make_collector(loaded_engine, prompting, settings, seed)
     evaluated = _evaluated(collector, settings, model_name, folder, label)
     for estimator in estimators:
         estimator.check(evaluated)
@@ -64,8 +68,8 @@ def evaluate_model(
     facts = evaluate_with(collector, settings, folder, label, benchmarks, loaded)
     if len(estimators) > 1:
         _compare_estimators(estimators, evaluated)
-    scores, name = read_metrics(folder), confidence_format.name
-    add_calibration(model_name, name, scores, _sampled(settings), settings.limit)
+    scores, name = read_metrics(folder), prompting.format.name
+    add_calibration(model_name, name, scores, _sampled(settings), _part(settings))
     return {"model": model_name, **facts}
 
 
@@ -74,41 +78,60 @@ def _sampled(settings: EvalSettings) -> str:
     samples = (
         f"{settings.samples} responses" if settings.samples else "each benchmark's own number of responses"
     )
-    return f"{samples} a question at temperature {settings.temperature:g}"
+    others = [f"{own.samples} of {name}" for name, own in settings.per_benchmark.items() if own.samples]
+    but = f" ({', '.join(others)})" if others else ""
+    return f"{samples} a question{but} at temperature {settings.temperature:g}"
+
+
+def _part(settings: EvalSettings) -> str:
+    """Which questions were asked, in a few words; empty for all of them."""
+    own = {name: settings.asked(name) for name, s in settings.per_benchmark.items() if s.limit or s.subset}
+    said = [part_of("each benchmark", settings.limit, settings.subset)]
+    said += [part_of(name, asked.limit, asked.subset) for name, asked in own.items()]
+    return ", ".join(filter(None, said))
+
+
+class Asked(Protocol):
+    """The questions of an evaluation, and of each dataset its split and version."""
+
+    questions: list[Question]
+    domains: dict[str, str]
+    versions: dict[str, int]
+
+    def samples(self, question: Question) -> int: ...
 
 
 class Benchmarks:
-    """The benchmarks that the settings name, with their questions up to the limit."""
+    """The benchmarks that the settings name, with the questions that are asked: at most `limit` of each, if given."""
 
-    def __init__(self, settings: EvalSettings) -> None:
-        self._samples = settings.samples
-        found = [evaluated_benchmark(name) for name in dict.fromkeys(settings.benchmarks)]
-        self._benchmarks = {benchmark.name: benchmark for benchmark in found}
-        if len(self._benchmarks) < len(found):
-            names = [benchmark.name for benchmark in found]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise InputError(f"'{twice}' is the name of two sets of questions; rename the file of that name")
-        for name in (name for name, benchmark in self._benchmarks.items() if benchmark.training):
-            raise InputError(
-                f"'{name}' is for training, not for evaluation; take another one of `calibsft ls benchmarks`"
-            )
+    def __init__(self, settings: EvalSettings, limit: int | None = None) -> None:
+        self._settings = settings
+        self._benchmarks: dict[str, Benchmark] = {}
+        for benchmark in map(evaluated_benchmark, dict.fromkeys(settings.benchmarks)):
+            name = benchmark.name
+            if name in self._benchmarks:
+                raise InputError(
+                    f"'{name}' is the name of two sets of questions; rename the file of that name"
+                )
+            if benchmark.training:
+                raise InputError(
+                    f"'{name}' is for training, not for evaluation; take another one of `calibsft ls benchmarks`"
+                )
+            self._benchmarks[name] = benchmark
+        self.domains: dict[str, str] = {
+            name: benchmark.domain for name, benchmark in self._benchmarks.items()
+        }
+        self.versions = {name: benchmark.version for name, benchmark in self._benchmarks.items()}
         data_dir = Path(settings.data_dir) if settings.data_dir else None
-        self.questions: list[Question] = [
-            question
-            for benchmark in self._benchmarks.values()
-            for question in list(benchmark.load(data_dir))[: settings.limit]
-        ]
+        self.questions: list[Question] = []
+        for benchmark in self._benchmarks.values():
+            asked = settings.asked(benchmark.name)
+            questions = benchmark.at(asked.revision).load(data_dir)
+            self.questions += chosen(questions, limit or asked.limit, asked.subset, settings.subset_seed)
 
     def samples(self, question: Question) -> int:
-        return self._samples or self._benchmarks[question.dataset].samples
-
-    @property
-    def domains(self) -> dict[str, str]:
-        return {name: benchmark.domain for name, benchmark in self._benchmarks.items()}
-
-    @property
-    def versions(self) -> dict[str, int]:
-        return {name: benchmark.version for name, benchmark in self._benchmarks.items()}
+        own = self._benchmarks[question.dataset].samples
+        return self._settings.asked(question.dataset).samples or own
 
 
 def evaluate_with(
@@ -116,7 +139,7 @@ def evaluate_with(
     settings: EvalSettings,
     folder: Path,
     label: str,
-    benchmarks: Benchmarks,
+    benchmarks: Asked,
     judge: AnswerJudge | None = None,
 ) -> dict[str, Any]:
     """Like `evaluate_model`, with a loaded model and loaded benchmarks, and for stated confidences only."""
@@ -136,21 +159,22 @@ def evaluate_with(
 
 
 def _verify_and_score(
-    collector: "Collector", benchmarks: Benchmarks, folder: Path, label: str, judge: AnswerJudge | None
+    collector: "Collector", benchmarks: Asked, folder: Path, label: str, judge: AnswerJudge | None
 ) -> list[str]:
     """Verdicts, rows and metrics for the rollouts in `folder`; returns the names of the graders."""
     rollouts, verdicts = folder / "rollouts", folder / "verdicts"
     graders = verify_responses(rollouts, collector.format, verdicts, f"{label}, verify", judge)
-    rows = result_rows(rollouts, verdicts, benchmarks.domains)
-    write_parquet(folder / ROWS, rows)
-    write_json(folder / METRICS, score_table(rows.drop_nulls("correct")))
+    parts = (result_rows(rollouts / shard.name, shard, benchmarks.domains) for shard in shards(verdicts))
+    write_parquet_parts(folder / ROWS, parts, texts=("response",))
+    scored = pl.scan_parquet(folder / ROWS).select(SCORED).drop_nulls("correct").collect()
+    write_json(folder / METRICS, score_table(scored))
     return graders
 
 
 def _evaluate_budgets(
     collector: "Collector",
     settings: EvalSettings,
-    benchmarks: Benchmarks,
+    benchmarks: Asked,
     folder: Path,
     label: str,
     judge: AnswerJudge | None,
@@ -173,16 +197,16 @@ def _evaluated(
     """The input of estimators; probabilities come from the served copy of the model if there is one."""
     model: NextTokens = collector.engine
     if settings.estimator_url is not None:
-        from calibsft.engines.served import ServedModel
+        from calibsft.engines.next_tokens import served_copy
 
-        served_as = settings.estimator_model or model_name
-        model = ServedModel(settings.estimator_url, served_as, collector.tokenizer)
-    return Evaluated(folder, collector.format, label, collector.tokenizer, model)
+        served_as = settings.estimator_model or name_and_revision(model_name)[0]
+        model = served_copy(settings.estimator_url, served_as, collector.tokenizer)
+    return Evaluated(folder, collector.prompting, label, collector.tokenizer, model)
 
 
 def _compare_estimators(estimators: Sequence[Estimator], evaluated: Evaluated) -> None:
     """Write rows and metrics of every estimator; those of the first, the verbalized one, exist already."""
-    rows = pl.read_parquet(evaluated.folder / ROWS)
+    rows = rows_without_text(evaluated.folder)
     first, *others = estimators
     results = [{"estimator": first.name, **read_metrics(evaluated.folder)}]
     for estimator in others:
@@ -200,17 +224,19 @@ def require_benchmarks(settings: EvalSettings) -> None:
 
 
 def result_rows(rollouts: Path, verdicts: Path, domains: Mapping[str, str]) -> pl.DataFrame:
-    """One row per response: what it said, whether it was right, and its split."""
-    graded = pl.concat([pl.read_parquet(shard) for shard in shards(verdicts)])
-    sampled = pl.concat([pl.read_parquet(shard) for shard in shards(rollouts)])
-    kept = [
-        name for name in ("response", "finished", "confidence_entropy", "forced") if name in sampled.columns
-    ]
+    """One row per response of a shard: what it said, whether it was right, and its split."""
+    known = pl.read_parquet_schema(rollouts)
+    kept = [name for name in ("response", "finished", "confidence_entropy", "forced") if name in known]
+    sampled = pl.read_parquet(rollouts, columns=[*KEYS, *kept])
     # Only success rates need `ending`; here `finished` and `forced` say how a response ended.
-    joined = graded.drop("ending").join(
-        sampled.select(*KEYS, *kept), on=KEYS, validate="1:1", maintain_order="left"
-    )
+    graded = pl.read_parquet(verdicts).drop("ending")
+    joined = graded.join(sampled, on=KEYS, validate="1:1", maintain_order="left")
     return joined.with_columns(split=pl.col("dataset").replace_strict(domains, return_dtype=pl.String))
+
+
+def rows_without_text(folder: Path) -> pl.DataFrame:
+    """The rows of an evaluation without what the responses say, which is most of the file."""
+    return pl.scan_parquet(folder / ROWS).drop("response", strict=False).collect()
 
 
 def read_metrics(folder: Path) -> dict[str, Any]:

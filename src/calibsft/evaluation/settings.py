@@ -4,14 +4,25 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
+from calibsft.benchmarks import BENCHMARKS
+from calibsft.errors import InputError, unknown_name
 from calibsft.estimators import ESTIMATORS, get_estimator
 from calibsft.estimators.verbalized import VERBALIZED
-from calibsft.questions import require_known
+from calibsft.questions import REVISION, SUBSET_SEED, require_hub, require_known, shown_name
 from calibsft.rollouts.settings import SampledSettings
-from calibsft.settings import DataDir, Flag, Mark, require_plain_address
+from calibsft.settings import DataDir, Flag, Mark, Seed, Settings, require_plain_address
 
 EvaluatedName = Annotated[str, AfterValidator(require_known)]
 EstimatorName = Annotated[str, AfterValidator(lambda name: get_estimator(name).name)]
+
+
+class BenchmarkSettings(Settings):
+    """How one benchmark is asked; what is None here is as for all benchmarks."""
+
+    samples: int | None = Field(None, ge=1, description="responses per question")
+    limit: int | None = Field(None, ge=1, description="only the first so many questions")
+    subset: int | None = Field(None, ge=1, description="only so many questions, drawn at random")
+    revision: str | None = Field(None, min_length=1, description=REVISION)
 
 
 class EvalSettings(SampledSettings):
@@ -33,6 +44,16 @@ class EvalSettings(SampledSettings):
         Field(ge=1, description="responses per question; default: each benchmark's own"),
     ] = None
     limit: int | None = Field(None, ge=1, description="only the first so many questions of each")
+    subset: int | None = Field(
+        None, ge=1, description="only so many questions of each, drawn at random; limit counts among those"
+    )
+    subset_seed: Seed = Field(0, description=SUBSET_SEED)
+    per_benchmark: dict[str, BenchmarkSettings] = Field(
+        {},
+        description="samples, limit or subset of one benchmark, where they differ, and the revision of its dataset on the Hub,"
+        " e.g. hotpotqa.subset=1000; repeatable",
+        examples=["hotpotqa.subset=1000"],
+    )
     temperature: float = Field(0.6, ge=0, description="0 takes the most likely token")
     max_new_tokens: int = Field(16384, ge=1, description="length limit of a response")
     budgets: tuple[Annotated[int, Field(ge=1)], ...] = Field(
@@ -57,6 +78,34 @@ class EvalSettings(SampledSettings):
         Mark.ADJUSTABLE,
         Field(min_length=1, description="the model's name at the estimator's URL; default: the model's own"),
     ] = None
+
+    def asked(self, name: str) -> BenchmarkSettings:
+        """How the benchmark that results call `name` is asked."""
+        own = self.per_benchmark.get(name, BenchmarkSettings())
+        shared = ("samples", "limit", "subset")
+        return own.model_copy(update={key: getattr(own, key) or getattr(self, key) for key in shared})
+
+    @model_validator(mode="after")
+    def _only_evaluated_benchmarks_have_settings(self) -> Self:
+        evaluated = {shown_name(name): name for name in self.benchmarks}
+        for name, own in self.per_benchmark.items():
+            if name in BENCHMARKS and name not in evaluated:
+                raise InputError(
+                    f"eval.per_benchmark has settings of '{name}', which is not evaluated; add it to eval.benchmarks, or leave"
+                    " them out"
+                )
+            if name not in evaluated:
+                unknown_name("benchmark in eval.per_benchmark", name, list(evaluated or BENCHMARKS))
+            if own.revision:
+                require_hub(f"eval.per_benchmark.{name}.revision", evaluated[name], self.data_dir)
+        return self
+
+    @model_validator(mode="after")
+    def _seed_has_a_subset(self) -> Self:
+        subsets = (self.subset, *(own.subset for own in self.per_benchmark.values()))
+        if self.subset_seed and not any(subsets):
+            raise InputError("eval.subset_seed means nothing without a subset; give both, or leave it out")
+        return self
 
     @model_validator(mode="after")
     def _estimators_go_together(self) -> Self:

@@ -11,13 +11,16 @@ import polars as pl
 from calibsft.evidence.context import Context
 from calibsft.evidence.evidence import EXACT, Evidence, exact_column
 from calibsft.schema import KEYS, QUESTION_KEYS
-from calibsft.verify.equal_answers import Poll, group_answers, poll
+from calibsft.verify.equal_answers import group_answers, poll
 
 
 def measure(rows: pl.DataFrame, context: Context) -> pl.Series:
     # Sorted by sample: comparisons may not be transitive, and then the order matters.
     ordered = rows.with_row_index("row").sort(KEYS).partition_by(QUESTION_KEYS, maintain_order=True)
-    polls = [_poll(samples) for samples in ordered]
+    polls = [
+        poll(samples["kind"][0], samples["tolerance"][0], samples.select("answer", "grade").iter_rows())
+        for samples in ordered
+    ]
     group_answers(polls, context.verifier)
     shares: dict[int, Fraction] = {}
     for samples, grouped in zip(ordered, polls, strict=True):
@@ -25,10 +28,6 @@ def measure(rows: pl.DataFrame, context: Context) -> pl.Series:
             share = Fraction(len(group.members), len(samples))
             shares |= dict.fromkeys(samples["row"].gather(group.members), share)
     return exact_column(shares.get(row) for row in range(len(rows)))
-
-
-def _poll(samples: pl.DataFrame) -> Poll:
-    return poll(samples["kind"][0], samples["tolerance"][0], samples.select("answer", "grade").iter_rows())
 
 
 ANSWER_VOTES = Evidence(

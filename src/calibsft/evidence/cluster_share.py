@@ -9,7 +9,6 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from calibsft.errors import InputError
 from calibsft.evidence.context import Context
@@ -35,6 +34,8 @@ def measure(rows: pl.DataFrame, context: Context) -> pl.Series:
 
 def cluster_shares(vectors_N_D: NDArray[np.floating], at: list[int], similarity: float) -> list[Fraction]:
     """The share of each text's cluster among the texts at the positions `at`, which may be repeated."""
+    from scipy.sparse.csgraph import connected_components
+
     distinct, place = np.unique(at, return_inverse=True)
     unit_K_D = vectors_N_D[distinct]
     _, labels = connected_components(unit_K_D @ unit_K_D.T >= similarity, directed=False)

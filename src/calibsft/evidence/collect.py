@@ -69,13 +69,18 @@ def collect_evidence(
     return _facts(folder, sources)
 
 
-def read_evidence(folder: Path) -> pl.LazyFrame:
-    """The columns of evidence in a folder, with the keys of their responses."""
-    if not shards(folder):
-        raise InputError(
-            f"{folder}: no evidence there (part-*.parquet); give the folder of an evidence stage"
-        )
-    return pl.scan_parquet(shards(folder))
+def read_evidence(*folders: Path) -> pl.LazyFrame:
+    """The columns of evidence that all of these folders have, with the keys of their responses."""
+    for folder in folders:
+        if not shards(folder):
+            raise InputError(
+                f"{folder}: no evidence there (part-*.parquet); give the folder of an evidence stage"
+            )
+    tables = [pl.scan_parquet(shards(folder)) for folder in folders]
+    first, *others = [table.collect_schema().names() for table in tables]
+    return pl.concat(
+        table.select(name for name in first if all(name in names for names in others)) for table in tables
+    )
 
 
 def _known(path: Path, shard: Path, sources: dict[str, str]) -> pl.DataFrame:

@@ -1,5 +1,6 @@
 """What measuring evidence needs: settings, a verifier, and an embedder and a judge, which are loaded at first use."""
 
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,38 +16,25 @@ if TYPE_CHECKING:
     from calibsft.verify.verifier import Verifier
 
 
+@dataclass(eq=False)
 class Context:
     """One context serves all shards, so that a model is loaded once.
 
-    Parameters
-    ----------
-    cache
-        The file of the judge's replies.
-    verifier
-        Compares answers.
-    progress
-        Counts values.
-
-    Attributes
-    ----------
-    report
-        Takes how many rows of the shard are measured so far; a slow measure should call it.
+    `cache` is the file of the judge's replies, and `progress` counts values. `report` takes how many rows of the shard are
+    measured so far; a slow measure should call it.
     """
 
-    def __init__(
-        self,
-        settings: "EvidenceSettings",
-        judge: "JudgeSettings",
-        cache: Path,
-        device: str,
-        dtype: str,
-        verifier: "Verifier",
-        progress: Progress,
-    ) -> None:
-        self.settings, self.verifier = settings, verifier
-        self._judge, self._cache, self._device, self._dtype = judge, cache, device, dtype
+    settings: "EvidenceSettings"
+    judge_settings: "JudgeSettings"
+    cache: Path
+    device: str
+    dtype: str
+    verifier: "Verifier"
+    progress: Progress
+
+    def __post_init__(self) -> None:
         self._judges: dict[str, Judge[Any]] = {}
-        self._progress, self.report = progress, progress.counter()
+        self.report = self.progress.counter()
 
     @cached_property
     def embedder(self) -> "Embedder":
@@ -54,12 +42,12 @@ class Context:
         from calibsft.evidence.embedder import Embedder
 
         assert self.settings.embedding_model is not None, "its evidence refuses such settings"
-        return Embedder(self.settings.embedding_model, self._device, self._dtype, self.settings.batch_size)
+        return Embedder(self.settings.embedding_model, self.device, self.dtype, self.settings.batch_size)
 
     def judge(self, rubric: Rubric[V]) -> Judge[V]:
         """The judge that is asked by `rubric`."""
         if rubric.name not in self._judges:
-            loaded = load_judge(self._judge, rubric, self._cache, self._device, self._dtype)
+            loaded = load_judge(self.judge_settings, rubric, self.cache, self.device, self.dtype)
             assert loaded is not None, "its evidence refuses such settings"
             self._judges[rubric.name] = loaded
         return self._judges[rubric.name]
@@ -67,4 +55,4 @@ class Context:
     def finish_column(self, rows: int) -> None:
         """Count a shard's column as measured."""
         self.report(rows)
-        self.report = self._progress.counter()
+        self.report = self.progress.counter()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn.utils.rnn import pad_sequence
 
 from calibsft.errors import InputError
 from calibsft.models import context_length, load_encoder
@@ -31,7 +32,7 @@ class Embedder:
 
         `on_done` takes how many are done so far.
         """
-        ids = [self._ids(text) for text in texts]
+        ids = self._tokenizer(list(texts), truncation=True, max_length=self._context)["input_ids"]
         # Texts of similar length need little padding.
         order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
         vectors: dict[int, NDArray[np.float32]] = {}
@@ -48,19 +49,12 @@ class Embedder:
             )
         return vectors_N_D
 
-    def _ids(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer(text, truncation=True, max_length=self._context)["input_ids"]
-        return ids
-
     @torch.inference_mode()
     def _vectors(self, rows: list[list[int]]) -> NDArray[np.float32]:
-        longest = max(map(len, rows))
-        ids_B_T = torch.tensor([row + [0] * (longest - len(row)) for row in rows], device=self._model.device)
-        mask_B_T = torch.arange(longest) < torch.tensor([[len(row)] for row in rows])
-        mask_B_T = mask_B_T.to(self._model.device)
-        hidden_B_T_D = self._model(
-            input_ids=ids_B_T, attention_mask=mask_B_T.long()
-        ).last_hidden_state.float()
+        ids = [torch.tensor(row) for row in rows]
+        ids_B_T = pad_sequence(ids, batch_first=True).to(self._model.device)
+        mask_B_T = pad_sequence([torch.ones_like(row) for row in ids], batch_first=True).to(ids_B_T.device)
+        hidden_B_T_D = self._model(input_ids=ids_B_T, attention_mask=mask_B_T).last_hidden_state.float()
         summed_B_D = (hidden_B_T_D * mask_B_T[..., None]).sum(dim=1)
         # As unit vectors, the sum and the mean are the same.
         return torch.nn.functional.normalize(summed_B_D, dim=1).cpu().numpy()

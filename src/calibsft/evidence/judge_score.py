@@ -15,10 +15,7 @@ from calibsft.judge.settings import JudgeSettings
 
 
 def measure(rows: pl.DataFrame, context: Context) -> pl.Series:
-    items = [
-        JudgeItem(question, response)
-        for question, response in rows.select("question", "response").iter_rows()
-    ]
+    items = [JudgeItem(*item) for item in rows.select("question", "response").iter_rows()]
     return exact_column(context.judge(SCORE).judge_all(items, context.report))
 
 

@@ -66,12 +66,9 @@ def response_rows(path: Path, frame: pl.DataFrame) -> pl.DataFrame:
     """
     if "dataset" not in frame.columns:
         frame = frame.with_columns(pl.lit("").alias("dataset"))
-    finished = (
-        boolean_column(path, frame, "finished")
-        if "finished" in frame.columns
-        else pl.lit(True).alias("finished")
-    )
-    frame = frame.with_columns(_samples(path, frame), finished)
+    if "finished" not in frame.columns:
+        frame = frame.with_columns(pl.lit(True).alias("finished"))
+    frame = frame.with_columns(boolean_column(path, frame, "finished"), _samples(path, frame))
     repeated = frame.select(pl.struct(KEYS).is_duplicated()).to_series()
     if fault := Fault.of(repeated, frame["question_id"]):
         fault.refuse(

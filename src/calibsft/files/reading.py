@@ -33,8 +33,12 @@ class Decoder(Protocol):
 
 # What decodes a file, by the ending of its name.
 DECODERS: dict[str, Decoder] = {".jsonl": jsonl, ".ndjson": jsonl, ".csv": csv, ".parquet": parquet}
-TABLE_ENDINGS = tuple(DECODERS)
 NO_ROWS = "the file has no rows; write at least one response into it"
+
+
+def is_table(name: str) -> bool:
+    """Whether `name` is that of a file that can be read, packed or not."""
+    return name.lower().removesuffix(".gz").endswith(tuple(DECODERS))
 
 
 def read_table(path: Path, required: Sequence[str] = (), filled: Sequence[str] | None = None) -> pl.DataFrame:

@@ -8,25 +8,26 @@ import hmac
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
-from calibsft.gateway.deciding import Decision
-from calibsft.gateway.exchange import ClientGone, Exchange, Receive, Scope, Send
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from calibsft.gateway.exchange import EventStream, read_body, unless_gone
 from calibsft.gateway.failures import Refusal
-from calibsft.gateway.gateway import Gateway, Reply
+from calibsft.gateway.gateway import Gateway
 from calibsft.gateway.requests import read_request
 from calibsft.gateway.strict_json import write_json
 
 log = logging.getLogger("calibsft.gateway")
-JSON, EVENTS, PROMETHEUS = (
-    "application/json",
-    "text/event-stream; charset=utf-8",
-    "text/plain; version=0.0.4; charset=utf-8",
-)
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 CHAT, MODELS, HEALTH, METRICS = "/v1/chat/completions", "/v1/models", "/healthz", "/metrics"
 # Monitoring needs no token.
 OPEN_PAGES = frozenset({HEALTH, METRICS})
+Handler = Callable[[Request], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,21 +44,6 @@ class Serving:
     name: str
     token: str | None
     largest_body: int
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """What is sent back: the whole content, or the stream of a reply."""
-
-    status: int
-    content: bytes = b""
-    kind: str = JSON
-    headers: Mapping[str, str] = field(default_factory=dict)
-    streamed: Reply | None = None
-    decision: Decision | None = None
-
-
-Handler = Callable[[Exchange], Awaitable[Page]]
 
 
 class App:
@@ -77,7 +63,7 @@ class App:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await self._answer(Exchange(scope, receive, send))
+            await self._answer(Request(scope, receive), send)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         else:
@@ -87,42 +73,52 @@ class App:
         await receive()
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        self._gateway.close()
+        await self._gateway.close()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _answer(self, exchange: Exchange) -> None:
+    async def _answer(self, request: Request, send: Send) -> None:
         """Send a page, or an error in the form of the API; count and log it."""
-        began = time.perf_counter()
+        began, request.state.id = time.perf_counter(), uuid4().hex
+        response = await self._response(request)
+        response.headers["x-request-id"] = request.state.id
+        if request.method == "POST":
+            self._count_and_log(response, time.perf_counter() - began)
         try:
-            page = await self._page(exchange)
+            await response(request.scope, request.receive, send)
+        except ClientDisconnect:
+            log.info("client gone before the end of a stream")
+        except Exception as error:
+            log.error("unexpected %s in a stream, request %s", type(error).__name__, request.state.id)
+
+    async def _response(self, request: Request) -> Response:
+        try:
+            return await self._page(request)
         except Refusal as refusal:
-            page = Page(refusal.status, write_json(refusal.body()), headers=refusal.headers)
-        except ClientGone:
-            page = Page(499)
+            return _json(refusal.body(), refusal.status, refusal.headers)
+        except ClientDisconnect:
+            return Response(status_code=499)
         except Exception as error:
             # The text of an unexpected error may contain what a client sent, so it is not logged.
-            log.error("unexpected %s, request %s", type(error).__name__, exchange.id)
-            failure = Refusal(500, "the gateway failed; see its log", "internal_error")
-            page = Page(failure.status, write_json(failure.body()))
-        if exchange.method == "POST":
-            self._count_and_log(exchange, page, time.perf_counter() - began)
-        await _send(exchange, page)
+            log.error("unexpected %s, request %s", type(error).__name__, request.state.id)
+            return _json(Refusal(500, "the gateway failed; see its log", "internal_error").body(), 500)
 
-    def _count_and_log(self, exchange: Exchange, page: Page, seconds: float) -> None:
-        self._gateway.meters.requests.labels(page.status).inc()
+    def _count_and_log(self, response: Response, seconds: float) -> None:
+        status, headers = response.status_code, response.headers
+        self._gateway.meters.requests.labels(status).inc()
         self._gateway.meters.seconds.observe(seconds)
-        decision = page.decision
-        said = "" if decision is None else f" {decision.outcome} ({decision.cause})"
-        log.info("%d%s %.0f ms %s", page.status, said, 1000 * seconds, exchange.id)
+        decision = headers.get("x-calibsft-decision")
+        said = f" {decision} ({headers['x-calibsft-reason']})" if decision else ""
+        log.info("%d%s %.0f ms %s", status, said, 1000 * seconds, headers["x-request-id"])
 
-    async def _page(self, exchange: Exchange) -> Page:
-        method, page = self._page_at(exchange.path)
-        if exchange.path not in OPEN_PAGES:
-            self._check_token(exchange)
-        if exchange.method != method and (exchange.method, method) != ("HEAD", "GET"):
+    async def _page(self, request: Request) -> Response:
+        path = request.scope["path"]
+        method, page = self._page_at(path)
+        if path not in OPEN_PAGES:
+            self._check_token(request)
+        if request.method != method and (request.method, method) != ("HEAD", "GET"):
             message = "this page has another method; use that in the allow header"
             raise Refusal(405, message, "method_not_allowed", {"allow": method})
-        return await page(exchange)
+        return await page(request)
 
     def _page_at(self, path: str) -> tuple[str, Handler]:
         """The method and the handler of the page at `path`."""
@@ -132,54 +128,37 @@ class App:
             return "GET", self._one_model
         raise Refusal(404, f"there is no such page here; the API is {CHAT} and {MODELS}", "not_found")
 
-    def _check_token(self, exchange: Exchange) -> None:
-        if self._token is None:
-            return
-        if not hmac.compare_digest(exchange.header(b"authorization").encode(), self._token):
-            raise Refusal(
-                401, "the bearer token is missing or wrong; set the client's API key", "invalid_api_key"
-            )
+    def _check_token(self, request: Request) -> None:
+        given = request.headers.get("authorization", "").encode()
+        if self._token is not None and not hmac.compare_digest(given, self._token):
+            message = "the bearer token is missing or wrong; set the client's API key"
+            raise Refusal(401, message, "invalid_api_key")
 
-    async def _chat(self, exchange: Exchange) -> Page:
-        body = await exchange.body(self._serving.largest_body)
+    async def _chat(self, request: Request) -> Response:
+        body = await read_body(request, self._serving.largest_body)
         asked = read_request(body, self._serving.name)
-        reply = await exchange.unless_gone(self._gateway.reply(asked, f"chatcmpl-{exchange.id}"))
+        work = self._gateway.reply(asked, f"chatcmpl-{request.state.id}")
+        reply = await unless_gone(request.receive, work)
         headers = reply.decision.headers()
-        if reply.chunks is not None:
-            headers["cache-control"] = "no-cache"
-            return Page(200, kind=EVENTS, headers=headers, streamed=reply, decision=reply.decision)
+        if not isinstance(reply.content, dict):
+            return EventStream(reply.content, headers, reply.held)
         with reply.held:
-            return Page(200, write_json(reply.completion), headers=headers, decision=reply.decision)
+            return _json(reply.content, headers=headers)
 
-    async def _models(self, exchange: Exchange) -> Page:
+    async def _models(self, request: Request) -> Response:
         return _json({"object": "list", "data": [self._model]})
 
-    async def _one_model(self, exchange: Exchange) -> Page:
-        if exchange.path != f"{MODELS}/{self._serving.name}":
+    async def _one_model(self, request: Request) -> Response:
+        if request.scope["path"] != f"{MODELS}/{self._serving.name}":
             raise Refusal(404, f"there is no such model here; {MODELS} lists the one", "model_not_found")
         return _json(self._model)
 
-    async def _health(self, exchange: Exchange) -> Page:
+    async def _health(self, request: Request) -> Response:
         return _json({"status": "ok", "policy": self._gateway.policy.id})
 
-    async def _metrics(self, exchange: Exchange) -> Page:
-        return Page(200, self._gateway.meters.page(), PROMETHEUS)
+    async def _metrics(self, request: Request) -> Response:
+        return Response(self._gateway.meters.page(), media_type=PROMETHEUS)
 
 
-def _json(content: dict[str, Any]) -> Page:
-    return Page(200, write_json(content))
-
-
-async def _send(exchange: Exchange, page: Page) -> None:
-    headers = {"content-type": page.kind, **page.headers, "x-request-id": exchange.id}
-    if page.streamed is None:
-        await exchange.reply(page.status, page.content, headers)
-        return
-    assert page.streamed.chunks is not None
-    with page.streamed.held:
-        try:
-            await exchange.stream(page.streamed.chunks, headers)
-        except ClientGone:
-            log.info("client gone before the end of a stream")
-        except Exception as error:
-            log.error("unexpected %s in a stream, request %s", type(error).__name__, exchange.id)
+def _json(content: dict[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(write_json(content), status, headers, "application/json")

@@ -5,7 +5,7 @@ completion too, and contains nothing of the withheld answer.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 from calibsft.gateway.deciding import Decision, Outcome, Reading
@@ -24,15 +24,15 @@ def local_completion(
     if decision.outcome is Outcome.ANSWERED:
         message |= {"content": reading.answer, "reasoning_content": reading.reasoning}
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
+    model, usage = local.get("model"), local.get("usage")
     completion = {
         "id": request_id,
         "object": "chat.completion",
         "created": int(time.time()),
-        "model": _text(local.get("model")),
+        "model": model if isinstance(model, str) else "",
         "choices": [choice],
         FIELD: decision.extension(),
     }
-    usage = local.get("usage")
     return completion | ({"usage": usage} if isinstance(usage, dict) else {})
 
 
@@ -41,19 +41,17 @@ def extended(completion: dict[str, Any], decision: Decision) -> dict[str, Any]:
     return {**completion, FIELD: decision.extension()}
 
 
-def in_pieces(completion: dict[str, Any], include_usage: bool) -> Iterator[bytes]:
+async def in_pieces(completion: dict[str, Any], include_usage: bool) -> AsyncIterator[bytes]:
     """A completion as a stream; the decision is in its first chunk."""
     choice = completion["choices"][0]
-    common = {name: completion[name] for name in ("id", "created", "model")} | {
-        "object": "chat.completion.chunk"
-    }
+    common = {name: completion[name] for name in ("id", "created", "model")}
+    common["object"] = "chat.completion.chunk"
     # If usage comes at the end, the API has it as null in every other chunk.
     common |= {"usage": None} if include_usage else {}
-    deltas = [(choice["message"], None), ({}, choice["finish_reason"])]
-    for number, (delta, reason) in enumerate(deltas):
-        first = {FIELD: completion[FIELD]} if number == 0 else {}
-        piece = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-        yield event({**common, "choices": [piece], **first})
+    first = {FIELD: completion[FIELD]}
+    for delta, reason, extra in ((choice["message"], None, first), ({}, choice["finish_reason"], {})):
+        piece: dict[str, Any] = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+        yield event({**common, "choices": [piece], **extra})
     if include_usage:
         yield event({**common, "choices": [], "usage": completion.get("usage")})
     yield event(DONE)
@@ -62,7 +60,3 @@ def in_pieces(completion: dict[str, Any], include_usage: bool) -> Iterator[bytes
 def event(data: Any) -> bytes:
     """One server-sent event."""
     return b"data: %b\n\n" % (data.encode() if isinstance(data, str) else write_json(data))
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -4,18 +4,16 @@ A stated confidence counts only if the layout around it is right (`Parsed.action
 calibration. An unreadable confidence is not guessed. Does not ask any server.
 """
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
+
 from calibsft.decisions.policy import ABSTAIN, Policy
-from calibsft.decisions.selective import LAST_THRESHOLD, NOT_CONFIDENT
+from calibsft.decisions.selective import NOT_CONFIDENT, hundredths
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse
-
-# The confidence that each threshold stands for.
-_CONFIDENCES = [threshold / LAST_THRESHOLD for threshold in range(LAST_THRESHOLD + 1)]
 
 
 class Outcome(StrEnum):
@@ -48,7 +46,7 @@ class Reading:
         """The highest threshold that the confidence reaches, as in calibration."""
         if self.confidence is None:
             return NOT_CONFIDENT
-        return bisect_right(_CONFIDENCES, self.confidence) - 1
+        return int(hundredths(np.array([self.confidence]))[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +86,11 @@ def read_response(text: str, finished: bool, confidence_format: Format) -> Readi
 
 def decide(policy: Policy, policy_id: str, reading: Reading | None) -> Decision:
     """Apply the policy to a reading; None means that there is no response."""
-    confidence = reading.confidence if reading else None
-    if reading is not None and policy.threshold is not None and reading.reached >= policy.threshold:
-        return Decision(Outcome.ANSWERED, Cause.CONFIDENT, confidence, policy.threshold, policy_id)
-    otherwise = Outcome.ABSTAINED if policy.otherwise == ABSTAIN else Outcome.DEFERRED
     if reading is None:
-        otherwise, cause = Outcome.DEFERRED, Cause.LOCAL_FAILED
+        return Decision(Outcome.DEFERRED, Cause.LOCAL_FAILED, None, policy.threshold, policy_id)
+    if policy.threshold is not None and reading.reached >= policy.threshold:
+        outcome, cause = Outcome.ANSWERED, Cause.CONFIDENT
     else:
-        cause = Cause.MALFORMED if confidence is None else Cause.NOT_CONFIDENT
-    return Decision(otherwise, cause, confidence, policy.threshold, policy_id)
+        outcome = Outcome.ABSTAINED if policy.otherwise == ABSTAIN else Outcome.DEFERRED
+        cause = Cause.MALFORMED if reading.confidence is None else Cause.NOT_CONFIDENT
+    return Decision(outcome, cause, reading.confidence, policy.threshold, policy_id)

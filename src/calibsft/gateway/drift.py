@@ -6,6 +6,7 @@ By chance, about one window in a thousand exceeds the limit. Looks at confidence
 more often at the same confidences.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import log, sqrt
@@ -33,8 +34,7 @@ class Drift:
     expected: FloatArray | None
     limit: float | None
     distance: float | None = None
-    _counts: dict[int, int] = field(default_factory=dict)
-    _counted: int = 0
+    _counts: Counter[int] = field(default_factory=Counter)
 
     @classmethod
     def of(cls, policy: Policy) -> "Drift":
@@ -53,18 +53,15 @@ class Drift:
         """Count one response; True if that completed a window, which is then compared."""
         if self.expected is None:
             return False
-        self._counts[reached] = self._counts.get(reached, 0) + 1
-        self._counted += 1
-        if self._counted < WINDOW:
+        self._counts[reached] += 1
+        if self._counts.total() < WINDOW:
             return False
         self.distance = float(np.abs(_cumulative(self._counts) - self.expected).max())
-        self._counts, self._counted = {}, 0
+        self._counts.clear()
         return True
 
 
 def _cumulative(counts: Mapping[int, int]) -> FloatArray:
     """The share of responses up to each threshold; those without a confidence come first."""
-    shares = np.zeros(THRESHOLDS + 1)
-    for reached, count in counts.items():
-        shares[reached - NOT_CONFIDENT] += count
-    return np.cumsum(shares) / np.sum(shares)
+    ranked = [counts.get(reached, 0) for reached in range(NOT_CONFIDENT, THRESHOLDS)]
+    return np.cumsum(np.array(ranked, np.float64)) / sum(ranked)

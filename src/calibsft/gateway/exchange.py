@@ -1,110 +1,67 @@
-"""One request of a client and its reply, over ASGI: headers, a body within limits, whole replies and streams."""
+"""One request of a client over ASGI: a body within limits, and work and streams that end when the client disconnects."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, TypeVar
-from uuid import uuid4
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import ExitStack
+from typing import TypeVar
+
+from anyio import CancelScope
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from calibsft.gateway.failures import Refusal
 
 BODY_SECONDS = 30.0
 
 T = TypeVar("T")
-Message = dict[str, Any]
-Scope = Mapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
 
 
-class ClientGone(Exception):
-    """The client has closed its connection."""
+async def read_body(request: Request, largest: int) -> bytes:
+    """The body, refused as soon as it is known to be too large."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise Refusal(415, "send the body as content-type application/json", "unsupported_media_type")
+    length, content = request.headers.get("content-length", ""), bytearray()
+    too_large = Refusal(413, f"the body has more than {largest} bytes; send less", "too_large")
+    if length.isdigit() and int(length) > largest:
+        raise too_large
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                content += part
+                if len(content) > largest:
+                    raise too_large
+    except TimeoutError:
+        raise Refusal(408, "the body did not come in time; send it again", "timeout") from None
+    return bytes(content)
 
 
-class Exchange:
-    """A request, and the way back to its client.
+async def unless_gone(receive: Receive, work: Awaitable[T]) -> T:
+    """The result of `work`, which is cancelled when the client disconnects; then raises `ClientDisconnect`."""
 
-    Attributes
-    ----------
-    id : the request's id, for logs on both sides.
-    """
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        scope.cancel()
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self.id = uuid4().hex
-        self.method: str = scope["method"]
-        self.path: str = scope["path"]
-        self._headers, self._receive, self._send = scope["headers"], receive, send
-
-    def header(self, name: bytes) -> str:
-        """The first header of this name, or an empty text."""
-        return next((value.decode("latin-1") for found, value in self._headers if found == name), "")
-
-    async def body(self, largest: int) -> bytes:
-        """The body, refused as soon as it is known to be too large."""
-        if self.header(b"content-type").partition(";")[0].strip().lower() != "application/json":
-            raise Refusal(415, "send the body as content-type application/json", "unsupported_media_type")
-        length = self.header(b"content-length")
-        if length.isdigit() and int(length) > largest:
-            raise _too_large(largest)
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                return await self._all_parts(largest)
-        except TimeoutError:
-            raise Refusal(408, "the body did not come in time; send it again", "timeout") from None
-
-    async def _all_parts(self, largest: int) -> bytes:
-        content, more = bytearray(), True
-        while more:
-            message = await self._receive()
-            if message["type"] == "http.disconnect":
-                raise ClientGone
-            content += message.get("body", b"")
-            if len(content) > largest:
-                raise _too_large(largest)
-            more = message.get("more_body", False)
-        return bytes(content)
-
-    async def unless_gone(self, work: Awaitable[T]) -> T:
-        """The result of `work`, which is cancelled when the client disconnects."""
-        working, gone = asyncio.current_task(), False
-        assert working is not None
-
-        async def watch() -> None:
-            nonlocal gone
-            while (await self._receive())["type"] != "http.disconnect":
-                pass
-            gone = True
-            working.cancel()
-
+    with CancelScope() as scope:
         watching = asyncio.create_task(watch())
         try:
             return await work
-        except asyncio.CancelledError:
-            if gone and working.uncancel() == 0:
-                raise ClientGone from None
-            raise
         finally:
             watching.cancel()
-
-    async def reply(self, status: int, content: bytes, headers: Mapping[str, str]) -> None:
-        """Send a whole reply."""
-        await self._begin(status, {**headers, "content-length": str(len(content))})
-        await self._send({"type": "http.response.body", "body": content})
-
-    async def stream(self, chunks: AsyncIterator[bytes], headers: Mapping[str, str]) -> None:
-        """Send a stream until it ends or the client disconnects."""
-
-        async def pass_on() -> None:
-            async for chunk in chunks:
-                await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
-
-        await self._begin(200, headers)
-        await self.unless_gone(pass_on())
-        await self._send({"type": "http.response.body"})
-
-    async def _begin(self, status: int, headers: Mapping[str, str]) -> None:
-        lines = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-        await self._send({"type": "http.response.start", "status": status, "headers": lines})
+    raise ClientDisconnect
 
 
-def _too_large(largest: int) -> Refusal:
-    return Refusal(413, f"the body has more than {largest} bytes; send less", "too_large")
+class EventStream(StreamingResponse):
+    """Server-sent events. Closes `held` after the last one, or when the client disconnects."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, events: AsyncIterator[bytes], headers: Mapping[str, str], held: ExitStack) -> None:
+        super().__init__(events, headers={**headers, "cache-control": "no-cache"})
+        self._held = held
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._held:
+            await unless_gone(receive, self.stream_response(send))

@@ -13,7 +13,7 @@ from typing import Any
 
 from calibsft.decisions.policy import DEFER, Policy
 from calibsft.gateway.completions import event, extended, in_pieces, local_completion
-from calibsft.gateway.deciding import Decision, Outcome, decide, read_response
+from calibsft.gateway.deciding import Decision, Outcome, Reading, decide, read_response
 from calibsft.gateway.drift import WINDOW, Drift
 from calibsft.gateway.failures import Refusal, UpstreamFailure
 from calibsft.gateway.meters import Meters
@@ -25,15 +25,15 @@ from calibsft.responses.formats import get_format
 log = logging.getLogger("calibsft.gateway")
 # No reply has more; a server that reports more is not counted.
 MOST_TOKENS = 1 << 40
+Content = dict[str, Any] | AsyncIterator[bytes]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reply:
-    """What a client gets: a completion or its chunks. `held` must be closed after the last byte is sent."""
+    """What a client gets: a completion or its stream. `held` must be closed after the last byte is sent."""
 
     decision: Decision
-    completion: dict[str, Any] | None
-    chunks: AsyncIterator[bytes] | None
+    content: Content
     held: ExitStack
 
 
@@ -42,12 +42,9 @@ class Gateway:
 
     Parameters
     ----------
-    local, strong
-        The models' servers; `strong` may be None if the policy never defers.
-    concurrency
-        Questions handled at the same time; others wait.
-    queue
-        How many may wait; more are refused.
+    local, strong : the models' servers; `strong` may be None if the policy never defers.
+    concurrency : questions handled at the same time; others wait.
+    queue : how many may wait; more are refused.
     """
 
     def __init__(
@@ -63,40 +60,42 @@ class Gateway:
         self._id, self._format = policy.id, get_format(policy.format)
         self._local, self._strong = local, strong
         self._places, self._queue = asyncio.Semaphore(concurrency), queue
-        self._waiting = self._under_way = 0
+        self._waiting = 0
         meters.waiting.set_function(lambda: self._waiting)
-        meters.in_flight.set_function(lambda: self._under_way)
         self._drift = Drift.of(policy)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         for upstream in (self._local, self._strong):
             if upstream is not None:
-                upstream.close()
+                await upstream.close()
 
     async def reply(self, request: ChatRequest, request_id: str) -> Reply:
         """Decide about a question and get the answer from the model that gives it."""
         await self._take_place()
         with ExitStack() as held:
-            held.callback(self._free_place)
-            reply = await self._decided(request, request_id, held)
-            self.meters.decisions.labels(reply.decision.outcome, reply.decision.cause).inc()
-            return Reply(reply.decision, reply.completion, reply.chunks, held.pop_all())
+            held.callback(self._places.release)
+            held.enter_context(self.meters.in_flight.track_inprogress())
+            decision, content = await self._decided(request, request_id, held)
+            self.meters.decisions.labels(decision.outcome, decision.cause).inc()
+            return Reply(decision, content, held.pop_all())
 
-    async def _decided(self, request: ChatRequest, request_id: str, held: ExitStack) -> Reply:
+    async def _decided(
+        self, request: ChatRequest, request_id: str, held: ExitStack
+    ) -> tuple[Decision, Content]:
         try:
             local = await self._ask_local(request)
         except UpstreamFailure:
             if self.policy.on_local_failure != DEFER:
                 raise
-            return await self._deferred(request, decide(self.policy, self._id, None), held)
+            decision = decide(self.policy, self._id, None)
+            return decision, await self._deferred(request, decision, held)
         reading = read_response(text_of(local) or "", finished(local), self._format)
-        self._count(reading.reached, reading.confidence)
+        self._count(reading)
         decision = decide(self.policy, self._id, reading)
         if decision.outcome is Outcome.DEFERRED:
-            return await self._deferred(request, decision, held)
+            return decision, await self._deferred(request, decision, held)
         completion = local_completion(local, reading, decision, request_id)
-        chunks = _each(in_pieces(completion, request.include_usage)) if request.stream else None
-        return Reply(decision, None if request.stream else completion, chunks, held)
+        return decision, in_pieces(completion, request.include_usage) if request.stream else completion
 
     async def _ask_local(self, request: ChatRequest) -> dict[str, Any]:
         with self._timed(self._local):
@@ -105,17 +104,16 @@ class Gateway:
         self._count_tokens(self._local.name, completion.get("usage"))
         return completion
 
-    async def _deferred(self, request: ChatRequest, decision: Decision, held: ExitStack) -> Reply:
+    async def _deferred(self, request: ChatRequest, decision: Decision, held: ExitStack) -> Content:
         strong = self._strong
         assert strong is not None
         with self._timed(strong):
             body = request.for_strong(await strong.model())
             if request.stream:
-                events = await strong.stream(body, held)
-                return Reply(decision, None, self._passed_on(events, decision), held)
+                return self._passed_on(await strong.stream(body, held), decision)
             completion = await strong.complete(body)
         self._count_tokens(strong.name, completion.get("usage"))
-        return Reply(decision, extended(completion, decision), None, held)
+        return extended(completion, decision)
 
     async def _passed_on(self, events: AsyncIterator[str], decision: Decision) -> AsyncIterator[bytes]:
         """The strong model's stream, with the decision in its first chunk."""
@@ -137,11 +135,6 @@ class Gateway:
             await self._places.acquire()
         finally:
             self._waiting -= 1
-        self._under_way += 1
-
-    def _free_place(self) -> None:
-        self._under_way -= 1
-        self._places.release()
 
     @contextmanager
     def _timed(self, upstream: Upstream) -> Iterator[None]:
@@ -157,11 +150,11 @@ class Gateway:
         self.meters.failures.labels(upstream, failure.kind).inc()
         log.warning("%s model: %s (%d)", upstream, failure.kind, failure.status)
 
-    def _count(self, reached: int, confidence: float | None) -> None:
-        if confidence is not None:
-            self.meters.confidences.observe(confidence)
+    def _count(self, reading: Reading) -> None:
+        if reading.confidence is not None:
+            self.meters.confidences.observe(reading.confidence)
         before = self._drift.drifted
-        if not self._drift.add(reached):
+        if not self._drift.add(reading.reached):
             return
         self.meters.drift_distance.set(self._drift.distance or 0)
         self.meters.drifted.set(self._drift.drifted)
@@ -181,8 +174,3 @@ class Gateway:
             tokens = usage.get(f"{kind}_tokens") if isinstance(usage, dict) else None
             if isinstance(tokens, int) and 0 <= tokens <= MOST_TOKENS:
                 self.meters.tokens.labels(upstream, kind).inc(tokens)
-
-
-async def _each(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    for piece in pieces:
-        yield piece

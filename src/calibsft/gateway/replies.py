@@ -1,4 +1,4 @@
-"""Read what servers send: completions, chunks and errors.
+"""Read what servers send: completions and chunks.
 
 Does not trust a server: anything of the wrong shape gives None or False. Does not parse a model's text.
 """
@@ -45,13 +45,3 @@ def ends_text(chunk: Any) -> bool:
         case {"choices": [{"finish_reason": str()}, *_]}:
             return True
     return False
-
-
-def is_error(chunk: Any) -> bool:
-    """Whether this is an error instead of a chunk."""
-    return isinstance(chunk, dict) and chunk.get("error") is not None
-
-
-def error_in(body: Any) -> object:
-    """The error inside the body of a reply."""
-    return body.get("error", body) if isinstance(body, dict) else body

@@ -63,7 +63,10 @@ class ChatRequest:
         *before, last = self.turns
         system, question = messages(last["content"], confidence_format)
         system["content"] = "\n\n".join((system["content"], *self.instructions))
-        return {"model": model, "messages": [system, *before, question], **self._sampling(policy)}
+        # The name that vLLM and SGLang give it; OpenAI's protocol has none.
+        arguments = {"chat_template_kwargs": dict(policy.template)} if policy.template else {}
+        asked = {"model": model, "messages": [system, *before, question]}
+        return {**asked, **arguments, **self._sampling(policy)}
 
     def for_strong(self, model: str) -> dict[str, Any]:
         """The client's request, with the strong model's name."""
@@ -114,7 +117,7 @@ def _conversation(given: Any) -> tuple[tuple[str, ...], tuple[dict[str, str], ..
     if any(role not in (*INSTRUCTIONS, *TURNS) for role, _ in said):
         raise _bad(f"the role of a message must be one of {', '.join((*INSTRUCTIONS, *TURNS))}; correct it")
     turns = tuple({"role": role, "content": text} for role, text in said if role in TURNS)
-    if not turns or turns[-1]["role"] != "user" or said[-1][0] != "user":
+    if not said or said[-1][0] != "user":
         raise _bad("the last message must be the user's; end messages with the question")
     return tuple(text for role, text in said if role in INSTRUCTIONS), turns
 

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 import uvicorn
 
 from calibsft.decisions.policy import Policy
-from calibsft.endpoint import COMMON_KEY, key_from
 from calibsft.errors import InputError
 from calibsft.gateway.app import App, Serving
 from calibsft.gateway.gateway import Gateway
@@ -20,12 +19,10 @@ from calibsft.gateway.heads import BoundedHeads
 from calibsft.gateway.meters import Meters
 from calibsft.gateway.upstream import Upstream
 from calibsft.progress import info
+from calibsft.served.keys import COMMON_KEY, key_from
 
-LOCAL_KEY, STRONG_KEY, CLIENT_TOKEN = (
-    "CALIBSFT_LOCAL_API_KEY",
-    "CALIBSFT_STRONG_API_KEY",
-    "CALIBSFT_SERVE_TOKEN",
-)
+LOCAL_KEY, STRONG_KEY = "CALIBSFT_LOCAL_API_KEY", "CALIBSFT_STRONG_API_KEY"
+CLIENT_TOKEN = "CALIBSFT_SERVE_TOKEN"
 DEFAULT_NAME = "calibsft"
 SHUTDOWN_SECONDS = 30
 # Longer than clients keep an idle connection: if the gateway closed it, a request could be on its way.
@@ -69,14 +66,9 @@ def serve(
     """
     _log_to_stderr()
     meters = Meters()
-    gateway = Gateway(
-        policy,
-        _upstream("local", local, key_from(LOCAL_KEY), limits, meters),
-        _strong(policy, strong, limits, meters),
-        meters,
-        limits.concurrency,
-        limits.queue,
-    )
+    local_server = _upstream("local", local, key_from(LOCAL_KEY), limits, meters)
+    strong_server = _strong(policy, strong, limits, meters)
+    gateway = Gateway(policy, local_server, strong_server, meters, limits.concurrency, limits.queue)
     serving = Serving(name or policy.model or DEFAULT_NAME, _token(host), limits.largest_body)
     config = uvicorn.Config(
         App(gateway, serving),
@@ -104,12 +96,12 @@ def _log_to_stderr() -> None:
 
 
 def _strong(policy: Policy, strong: Served | None, limits: Limits, meters: Meters) -> Upstream | None:
-    if strong is None and policy.needs_strong:
+    if strong is not None:
+        return _upstream("strong", strong, key_from(STRONG_KEY, COMMON_KEY), limits, meters)
+    if policy.needs_strong:
         why = "defers questions" if policy.otherwise == "defer" else "defers when the local model fails"
         raise InputError(f"the policy {why}; name the server of the strong model with --strong")
-    if strong is None:
-        return None
-    return _upstream("strong", strong, key_from(STRONG_KEY, COMMON_KEY), limits, meters)
+    return None
 
 
 def _upstream(name: str, served: Served, key: str, limits: Limits, meters: Meters) -> Upstream:
@@ -118,15 +110,11 @@ def _upstream(name: str, served: Served, key: str, limits: Limits, meters: Meter
         raise InputError(f"--{name} is not the URL of a server; write http://host:port/v1")
     if "@" in urlsplit(served.url).netloc:
         raise InputError(f"--{name} holds a user name or password; put the key into the environment instead")
-    return Upstream(
-        name,
-        served.url,
-        served.model,
-        key,
-        limits.timeout,
-        limits.retries,
-        lambda upstream: meters.retries.labels(upstream).inc(),
-    )
+
+    def count_retry(upstream: str) -> None:
+        meters.retries.labels(upstream).inc()
+
+    return Upstream(name, served.url, served.model, key, limits.timeout, limits.retries, count_retry)
 
 
 def _names_server(url: str) -> bool:

@@ -44,10 +44,6 @@ def _finite(text: str) -> float:
     return number
 
 
-def _refuse(name: str) -> None:
-    raise ValueError(name)  # NaN and Infinity
-
-
 # Made once, since making them takes longer than reading or writing a request.
-_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+_DECODER = json.JSONDecoder(parse_constant=_finite, parse_float=_finite)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))

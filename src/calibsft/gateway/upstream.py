@@ -12,16 +12,15 @@ from itertools import count
 from random import random
 from typing import Any, TypeVar
 
-from calibsft.endpoint import NO_KEY, quoted
-from calibsft.gateway.client import Broken, Client
-from calibsft.gateway.client import Reply as Received
 from calibsft.gateway.failures import UpstreamFailure
-from calibsft.gateway.replies import DONE, ends_text, error_in, is_error, json_of, text_of
+from calibsft.gateway.replies import DONE, ends_text, json_of, text_of
 from calibsft.gateway.strict_json import write_json
+from calibsft.served.client import Broken, Client
+from calibsft.served.client import Reply as Received
+from calibsft.served.keys import NO_KEY, quoted
+from calibsft.served.server import REFUSED, error_in
 
 BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
-# The request itself is wrong.
-REFUSED = frozenset({400, 413, 415, 422})
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0
 LARGEST_REPLY = 16 << 20
 
@@ -33,20 +32,13 @@ class Upstream:
 
     Parameters
     ----------
-    name
-        "local" or "strong", for messages and metrics.
-    url
-        The base URL of the API, usually ending in /v1.
-    model
-        The model's name on the server; None for the only one that it lists.
-    key
-        Its API key, or `NO_KEY`.
-    timeout
-        The most seconds of one request, and between two pieces of a stream.
-    retries
-        The most repetitions of a request.
-    on_retry
-        Called with `name` at every repetition.
+    name : "local" or "strong", for messages and metrics.
+    url : the base URL of the API, usually ending in /v1.
+    model : the model's name on the server; None for the only one that it lists.
+    key : its API key, or `NO_KEY`.
+    timeout : the most seconds of one request, and between two pieces of a stream.
+    retries : the most repetitions of a request.
+    on_retry : called with `name` at every repetition.
     """
 
     def __init__(
@@ -59,13 +51,13 @@ class Upstream:
         retries: int,
         on_retry: Callable[[str], None] = lambda name: None,
     ) -> None:
-        self.name = name
+        self.name, self._who = name, f"the {name} model's server"
         self._model, self._key = model, key
         self._timeout, self._retries, self._on_retry = timeout, retries, on_retry
         self._client = Client(url.rstrip("/"), {"authorization": f"Bearer {key}"} if key != NO_KEY else {})
 
-    def close(self) -> None:
-        self._client.close()
+    async def close(self) -> None:
+        await self._client.close()
 
     async def model(self) -> str:
         """The model's name on the server."""
@@ -100,7 +92,7 @@ class Upstream:
                 if data == DONE:
                     return
                 chunk = json_of(data)
-                if not isinstance(chunk, dict) or is_error(chunk):
+                if not isinstance(chunk, dict) or chunk.get("error") is not None:
                     raise self._stopped()
                 ended = ended or ends_text(chunk)
                 yield data
@@ -118,20 +110,20 @@ class Upstream:
             *lines, rest = (rest + piece).replace(b"\r", b"\n").split(b"\n")
             for line in lines:
                 yield line.decode("utf-8", "replace")
-            self._check_size(len(rest))
+            if len(rest) > LARGEST_REPLY:
+                raise self._wrong_reply()
         yield rest.decode("utf-8", "replace")
 
     async def _only_model(self) -> str:
-        listed = (await self._json("GET", "/models", b"")).get("data")
-        match listed:
-            case [{"id": str(name)}]:
+        match await self._json("GET", "/models", b""):
+            case {"data": [{"id": str(name)}]}:
                 return name
-        message = f"the {self.name} model's server does not list one model; start the gateway with --{self.name}-model"
+        message = f"{self._who} does not list one model; start the gateway with --{self.name}-model"
         raise UpstreamFailure(502, message, "model")
 
     async def _json(self, method: str, path: str, body: bytes) -> dict[str, Any]:
         received = await self._opened(method, path, body)
-        reply = json_of(await self._whole(received))
+        reply = json_of(await received.whole(LARGEST_REPLY, self._wrong_reply()))
         if not isinstance(reply, dict):
             raise self._wrong_reply()
         return reply
@@ -140,23 +132,8 @@ class Upstream:
         """A reply with status 200; its content is not yet read."""
         reply = await self._client.ask(method, path, body)
         if reply.status != 200:
-            raise self._refused(reply, await self._whole(reply))
+            raise self._refused(reply, await reply.whole(LARGEST_REPLY, self._wrong_reply()))
         return reply
-
-    async def _whole(self, reply: Received) -> bytes:
-        content = bytearray()
-        try:
-            async for piece in reply.pieces():
-                content += piece
-                self._check_size(len(content))
-        finally:
-            reply.close()
-        return bytes(content)
-
-    def _check_size(self, size: int) -> None:
-        """Refuse a reply that is too large for memory."""
-        if size > LARGEST_REPLY:
-            raise self._wrong_reply()
 
     async def _retried(self, ask: Callable[[], Awaitable[T]]) -> T:
         for attempt in count():
@@ -166,7 +143,7 @@ class Upstream:
             except TimeoutError:
                 failure = self._too_slow()
             except Broken:
-                failure = self._unreachable()
+                failure = UpstreamFailure(502, f"{self._who} cannot be reached; try again", "unreachable", 0)
             except UpstreamFailure as found:
                 failure = found
             if attempt == self._retries or failure.pause is None:
@@ -177,43 +154,28 @@ class Upstream:
             await asyncio.sleep(max(failure.pause, grown))
         raise AssertionError("unreachable")
 
-    def _unreachable(self) -> UpstreamFailure:
-        return UpstreamFailure(
-            502, f"the {self.name} model's server cannot be reached; try again", "unreachable", 0
-        )
-
     def _stopped(self) -> UpstreamFailure:
-        return UpstreamFailure(
-            502, f"the {self.name} model's server stopped in the middle; try again", "broken"
-        )
+        return UpstreamFailure(502, f"{self._who} stopped in the middle; try again", "broken")
 
     def _too_slow(self) -> UpstreamFailure:
         message = f"the {self.name} model took more than {self._timeout:g} seconds; try again or ask for fewer tokens"
         return UpstreamFailure(504, message, "timeout")
 
     def _wrong_reply(self) -> UpstreamFailure:
-        message = (
-            f"the {self.name} model's server does not reply with chat completions; correct --{self.name}"
-        )
+        message = f"{self._who} does not reply with chat completions; correct --{self.name}"
         return UpstreamFailure(502, message, "reply")
 
     def _refused(self, reply: Received, content: bytes) -> UpstreamFailure:
         """The failure for a status. It quotes the server only if the request is wrong."""
-        status, who = reply.status, f"the {self.name} model's server"
+        status, who = reply.status, self._who
         if status in BUSY:
             message = f"{who} is busy or fails ({status}); try again"
-            return UpstreamFailure(503 if status in (429, 503) else 502, message, "busy", _asked_pause(reply))
+            pause = reply.asked_pause(LONGEST_PAUSE)
+            return UpstreamFailure(503 if status in (429, 503) else 502, message, "busy", pause)
         if status in REFUSED:
             said = quoted(error_in(json_of(content)), self._key)
             return UpstreamFailure(400, f"{who} refuses the request ({status}{said}); change it", "refused")
         if status in (401, 403):
-            return UpstreamFailure(
-                502, f"{who} refuses the gateway's API key ({status}); set it again", "key"
-            )
+            message = f"{who} refuses the gateway's API key ({status}); set it again"
+            return UpstreamFailure(502, message, "key")
         return UpstreamFailure(502, f"{who} answers {status}; correct --{self.name} or its model", "reply")
-
-
-def _asked_pause(reply: Received) -> float:
-    """The pause in seconds that the server asks for, up to `LONGEST_PAUSE`."""
-    asked = reply.headers.get("retry-after", "")
-    return min(float(asked), LONGEST_PAUSE) if asked.isascii() and asked.isdigit() else 0.0

@@ -6,7 +6,7 @@ hash of that.
 """
 
 import json
-import os
+from contextlib import suppress
 from pathlib import Path
 
 from calibsft.errors import InputError
@@ -42,19 +42,18 @@ class VerdictCache:
             ) from error
         self._needs_newline = not data.endswith(b"\n") and bool(data)
         for line in data.split(b"\n"):
-            if (entry := _entry(line)) is not None:
-                # If two processes asked the same, the first reply counts, so that a verdict never changes.
-                self._verdicts.setdefault(*entry)
+            with suppress(ValueError, RecursionError):
+                match json.loads(line):
+                    case {"key": str(key), "verdict": str(verdict)}:
+                        # If two processes asked the same, the first reply counts, so that a verdict never changes.
+                        self._verdicts.setdefault(key, verdict)
 
     def _append(self, path: Path, line: bytes) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-            try:
+            with path.open("ab", buffering=0) as file:
                 # With O_APPEND and one write per line, the lines of two processes do not mix.
-                complete = os.write(handle, line) == len(line)
-            finally:
-                os.close(handle)
+                complete = file.write(line) == len(line)
         except OSError as error:
             raise InputError(
                 f"{path}: the judge's verdicts cannot be written ({error.strerror or error}); free some space or"
@@ -62,14 +61,3 @@ class VerdictCache:
             ) from error
         if not complete:
             raise InputError(f"{path}: the judge's verdicts cannot be written in full; free some space")
-
-
-def _entry(line: bytes) -> tuple[str, str] | None:
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(entry, dict):
-        return None
-    key, verdict = entry.get("key"), entry.get("verdict")
-    return (key, verdict) if isinstance(key, str) and isinstance(verdict, str) else None

@@ -1,17 +1,15 @@
 """A judge model behind an OpenAI-compatible endpoint: vLLM, SGLang, llama.cpp, or a provider's.
 
 The key comes from `CALIBSFT_JUDGE_API_KEY`, else `OPENAI_API_KEY`. Does not start a server. The connection and its
-errors are in `calibsft.endpoint`.
+errors are in `calibsft.served`.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
-from calibsft.endpoint import Endpoint, Role, Way
-from calibsft.judge.rubric import Prompt
-
-if TYPE_CHECKING:
-    from openai import OpenAI
+from calibsft.judge.rubric import OnReply, Prompt
+from calibsft.served.fleet import Fleet
+from calibsft.served.role import Role
+from calibsft.served.server import Failed, Reply, first_choice
 
 ROLE = Role(
     who="the judge",
@@ -23,42 +21,69 @@ ROLE = Role(
     when_busy="lower judge.concurrency, or run again later",
     when_refused="try another judge.model",
 )
-
-# Ways to ask for a reply without thinking; `LIMIT` is the name of the field for its most tokens.
-LIMIT = "limit"
-_WAYS: tuple[Way, ...] = (
-    {LIMIT: "max_tokens", "extra_body": {"chat_template_kwargs": {"enable_thinking": False}}},
-    {LIMIT: "max_tokens"},
-    {LIMIT: "max_completion_tokens"},
+CHAT = "/chat/completions"
+# Ways to ask for a reply without thinking, the best first: the field for its most tokens, and fields besides. Servers refuse
+# fields that they do not know.
+WAYS: tuple[tuple[str, Reply], ...] = (
+    ("max_tokens", {"chat_template_kwargs": {"enable_thinking": False}}),
+    ("max_tokens", {}),
+    ("max_completion_tokens", {}),
 )
 
 
 class EndpointJudge:
-    """Asks a served model; see `JudgeModel` and, for the parameters, `Endpoint`."""
+    """Asks a served model; see `JudgeModel` and, for the parameters, `Fleet`. `timeout` is of one request."""
 
     def __init__(
         self, url: str, model: str, concurrency: int = 8, timeout: float = 60.0, retries: int = 3
     ) -> None:
         self.name = model
-        self._endpoint = Endpoint(ROLE, url, model, _WAYS, concurrency, timeout, retries)
+        self._fleet = Fleet(ROLE, (url,), model, concurrency, timeout, retries)
+        self._way: tuple[str, Reply] | None = None
 
-    def ask(
-        self, prompts: Sequence[Prompt], tokens: int, on_reply: Callable[[int, str | None], None]
+    def ask(self, prompts: Sequence[Prompt], tokens: int, on_reply: OnReply) -> None:
+        # The shortest prompt goes first and alone: if it is refused, the server is wrong and not the prompt.
+        first, *others = sorted(range(len(prompts)), key=lambda i: len(prompts[i].user))
+        if self._way is None:
+            on_reply(first, self._find_way(prompts[first], tokens))
+        else:
+            others = [first, *others]
+        asked = [prompts[i] for i in others]
+        self._ask(
+            asked, tokens, lambda i, said: on_reply(others[i], None if isinstance(said, Failed) else said)
+        )
+
+    def _find_way(self, prompt: Prompt, tokens: int) -> str | None:
+        """Ask in each way until one is not refused, which is kept; the reply, None if this one prompt is refused."""
+        said: list[str | Failed] = []
+        for self._way in WAYS:
+            self._ask([prompt], tokens, lambda _, found: said.append(found))
+            if isinstance(reply := said[-1], str):
+                return reply
+        self._way = None
+        refusal = said[-1]
+        if isinstance(refusal, Failed) and refusal.code != "content_filter":
+            raise self._fleet.problem(refusal, self._fleet.urls[0])
+        return None
+
+    def _ask(
+        self, prompts: Sequence[Prompt], tokens: int, on_reply: Callable[[int, str | Failed], None]
     ) -> None:
-        sizes = [len(prompt.user) for prompt in prompts]
-        self._endpoint.ask_all(sizes, lambda i: self._reply(prompts[i], tokens), on_reply)
+        def settle(number: int, said: str | Failed) -> bool:
+            on_reply(number, said)
+            return False
 
-    def _reply(self, prompt: Prompt, tokens: int) -> str | None:
-        """The reply, None if the server refuses this one prompt."""
+        requests = [(CHAT, self._body(prompt, tokens)) for prompt in prompts]
+        self._fleet.ask_all(requests, lambda _, reply: _content(reply), settle)
 
-        def create(client: "OpenAI", way: Way) -> Any:
-            options = {name: value for name, value in way.items() if name != LIMIT}
-            return client.chat.completions.create(
-                model=self.name, messages=prompt.messages, temperature=0, **{way[LIMIT]: tokens}, **options
-            )
+    def _body(self, prompt: Prompt, tokens: int) -> Reply:
+        limit, fields = self._way or WAYS[0]
+        return {"model": self.name, "messages": prompt.messages, "temperature": 0, limit: tokens, **fields}
 
-        choice = self._endpoint.choice(create)
-        if choice is None:
-            return None
-        content = getattr(getattr(choice, "message", None), "content", None)
-        return content if isinstance(content, str) else ""
+
+def _content(reply: Reply) -> str:
+    """The text of a reply; empty if it has none."""
+    match first_choice(reply).get("message"):
+        case {"content": str(content)}:
+            return content
+    return ""

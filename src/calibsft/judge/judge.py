@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol
 
 from calibsft.judge.cache import VerdictCache
-from calibsft.judge.rubric import JudgeItem, Prompt, Rubric, V
+from calibsft.judge.rubric import JudgeItem, OnReply, Prompt, Rubric, V
 from calibsft.judge.yes_no import YES_NO
 from calibsft.progress import warn
 
@@ -27,14 +27,11 @@ class JudgeModel(Protocol):
     @property
     def name(self) -> str: ...
 
-    def ask(
-        self, prompts: Sequence[Prompt], tokens: int, on_reply: Callable[[int, str | None], None]
-    ) -> None:
+    def ask(self, prompts: Sequence[Prompt], tokens: int, on_reply: OnReply) -> None:
         """Ask every prompt, in any order, for replies of at most `tokens` tokens.
 
-        `on_reply(i, reply)` is called once for `prompts[i]`, in the caller's thread, as soon as its reply is there; the
-        reply is None for a prompt that the model cannot take. If the model itself fails, `InputError` is raised after all
-        replies that came were passed on.
+        `on_reply` is called once for each, in the caller's thread, as soon as its reply is there. If the model itself
+        fails, `InputError` is raised after all replies that came were passed on.
         """
         ...
 

@@ -3,11 +3,11 @@
 The tokenizer's own chat template is told not to think. Loads nothing before the first question.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from calibsft.judge.rubric import Prompt
+from calibsft.judge.rubric import OnReply, Prompt
 from calibsft.responses.prompts import chat_ids
 
 if TYPE_CHECKING:
@@ -25,9 +25,7 @@ class LocalJudge:
         self.name = model
         self._device, self._dtype = device, dtype
 
-    def ask(
-        self, prompts: Sequence[Prompt], tokens: int, on_reply: Callable[[int, str | None], None]
-    ) -> None:
+    def ask(self, prompts: Sequence[Prompt], tokens: int, on_reply: OnReply) -> None:
         engine = self._engine
         ids = [prompt_ids(engine.tokenizer, prompt) for prompt in prompts]
         # Prompts of similar length need little padding.
@@ -58,4 +56,6 @@ class LocalJudge:
 def prompt_ids(tokenizer: "PreTrainedTokenizerBase", prompt: Prompt) -> tuple[int, ...]:
     """The token ids that ask `prompt` and open the model's turn."""
     plain = f"{prompt.system}\n\n{prompt.user}"
-    return chat_ids(tokenizer, prompt.messages, plain, ending="\n\nVerdict:", enable_thinking=False)
+    return chat_ids(
+        tokenizer, prompt.messages, plain, ending="\n\nVerdict:", options={"enable_thinking": False}
+    )

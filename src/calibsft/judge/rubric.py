@@ -8,21 +8,13 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 V = TypeVar("V")
+# Takes the position of a prompt and the reply to it; None for a prompt that the model cannot take.
+OnReply = Callable[[int, str | None], None]
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeItem:
-    """One text to judge.
-
-    Attributes
-    ----------
-    question
-        What was asked.
-    text
-        What is judged: an answer, or a whole response.
-    references
-        Right answers in several spellings, for rubrics that show them.
-    """
+    """An answer or a whole response to judge; `references` are right answers in several spellings, for rubrics that show them."""
 
     question: str
     text: str

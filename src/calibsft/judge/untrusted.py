@@ -12,13 +12,7 @@ from calibsft.text import visible_line
 _CONFIDENCE = re.compile(
     r"<\s*confidence\b[^<>]*>[^<]*(?:<\s*/\s*confidence\s*>)?|<\s*/\s*confidence\s*>", re.I
 )
-_HARMLESS = str.maketrans(
-    {
-        c: plain
-        for plain, brackets in {"‹": "<＜﹤", "›": ">＞﹥", "(": "[［", ")": "]］"}.items()
-        for c in brackets
-    }
-)
+_HARMLESS = str.maketrans("<＜﹤>＞﹥[［]］", "‹‹‹›››(())")
 
 
 def untrusted(text: str, limit: int) -> str:

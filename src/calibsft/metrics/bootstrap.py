@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.sparse import csc_array
 
+from calibsft.metrics.metric import Metric
 from calibsft.metrics.registry import METRICS, QUESTION_METRICS, TABLE_METRICS
 from calibsft.metrics.result import Interval, Intervals
 from calibsft.metrics.table import ConfidenceTable, FloatArray, IntArray
@@ -48,6 +48,8 @@ class Cells:
         cls, confidence: FloatArray, correct: NDArray[np.bool_], question: IntArray, questions: int
     ) -> "Cells":
         """Count rows; `question` is the number of each row's question, in 0 … questions - 1."""
+        from scipy.sparse import csc_array
+
         values = pl.Series(confidence).unique().sort().to_numpy()
         row = np.searchsorted(values, confidence).astype(np.int32) * 2 + correct
         shape = 2 * len(values), questions
@@ -67,22 +69,15 @@ class Cells:
     def tables(self, counted_V_B: FloatArray) -> list[ConfidenceTable]:
         """A confidence table per column of `counted_V_B`, which has the rows of `counts`."""
         counted = counted_V_B.astype(np.int64)
-        return [
-            self._table(wrong, right) for wrong, right in zip(counted[::2].T, counted[1::2].T, strict=True)
-        ]
-
-    def _table(self, wrong: IntArray, right: IntArray) -> ConfidenceTable:
-        stated = wrong + right > 0
-        return ConfidenceTable(self.values[stated], (wrong + right)[stated], right[stated])
+        wrong_V_B, right_V_B = counted[::2], counted[1::2]
+        pairs = zip((wrong_V_B + right_V_B).T, right_V_B.T, strict=True)
+        return [ConfidenceTable(self.values[n > 0], n[n > 0], k[n > 0]) for n, k in pairs]
 
     def question_figures(self, names: Sequence[str]) -> dict[str, FloatArray]:
         """For the named metrics that are means over questions: the value of every question."""
-        wanted = [name for name in names if name in QUESTION_METRICS]
-        if not wanted:
-            return {}
         gap = np.column_stack([self.values, self.values - 1]).ravel() @ self.counts
         gaps: FloatArray = gap / np.maximum(self.counts.sum(axis=0), 1)
-        return {name: QUESTION_METRICS[name](gaps) for name in wanted}
+        return {name: QUESTION_METRICS[name](gaps) for name in names if name in QUESTION_METRICS}
 
     def scores(self, names: Sequence[str]) -> dict[str, float | None]:
         """Every named metric of all questions, each counted once."""
@@ -112,21 +107,18 @@ def resample(
     figures = [cells.question_figures(names) for cells in systems]
     found = [{name: np.full(replicates, np.nan) for name in names} for _ in systems]
     for start in range(0, replicates, at_once):
-        draws = range(start, min(start + at_once, replicates))
-        sums = draw.sums(systems, figures, len(draws))
+        draws = slice(start, min(start + at_once, replicates))
+        count = draws.stop - start
+        sums = draw.sums(systems, figures, count)
         for cells, drawn, (counted_V_B, means) in zip(systems, found, sums, strict=True):
-            for name, values in _measured(cells.tables(counted_V_B), means, names).items():
-                drawn[name][draws.start : draws.stop] = values
-        advance(len(draws))
+            tables = cells.tables(counted_V_B)
+            for name in names:
+                # An array of floats takes None as NaN.
+                drawn[name][draws] = (
+                    means[name] if name in means else [TABLE_METRICS[name](t) for t in tables]
+                )
+        advance(count)
     return found
-
-
-def _measured(tables: Sequence[ConfidenceTable], means: Draws, names: Sequence[str]) -> Draws:
-    """Every named metric of each table, together with the given `means` over questions; None becomes NaN."""
-    of_tables = [name for name in names if name not in means]
-    return means | {
-        name: np.array([TABLE_METRICS[name](table) for table in tables], dtype=float) for name in of_tables
-    }
 
 
 class Drawing:
@@ -168,8 +160,8 @@ def _weights(stream: np.random.Generator, questions: int, sizes_B: IntArray) -> 
     return np.stack(drawn, axis=1).astype(np.float64)
 
 
-def interval(draws: FloatArray, estimate: float | None, level: float = LEVEL) -> Interval | None:
-    """A symmetric interval around the estimate that holds the share `level` of the draws.
+def interval(draws: FloatArray, estimate: float | None) -> Interval | None:
+    """A symmetric interval around the estimate that holds the share `LEVEL` of the draws.
 
     None if fewer than half of the draws have a value. Draws of a biased figure lie on one side of the estimate and the
     truth on the other, so an interval between quantiles of the draws would miss both.
@@ -177,25 +169,22 @@ def interval(draws: FloatArray, estimate: float | None, level: float = LEVEL) ->
     known = draws[~np.isnan(draws)]
     if estimate is None or len(known) < max(2, len(draws) // 2):
         return None
-    reach = float(np.quantile(np.abs(known - estimate), level))
+    reach = float(np.quantile(np.abs(known - estimate), LEVEL))
     return estimate - reach, estimate + reach
 
 
-def intervals(
-    draws: Mapping[str, FloatArray], estimates: Mapping[str, float | None], level: float = LEVEL
-) -> Intervals:
+def intervals(draws: Draws, estimates: Mapping[str, float | None]) -> Intervals:
     """The interval of every metric, within the values that it can take; None for metrics without an interval."""
-    return {name: _within(name, values, estimates[name], level) for name, values in draws.items()}
+    return {name: _within(METRICS[name], values, estimates[name]) for name, values in draws.items()}
 
 
-def _within(name: str, draws: FloatArray, estimate: float | None, level: float) -> Interval | None:
-    metric = METRICS[name]
+def _within(metric: Metric, draws: FloatArray, estimate: float | None) -> Interval | None:
     if metric.interval is None or estimate is None:
         return None
     if metric.interval == "log":
-        ends = interval(np.log(draws), math.log(estimate), level)
+        ends = interval(np.log(draws), math.log(estimate))
         ends = ends and (math.exp(ends[0]), math.exp(ends[1]))
     else:
-        ends = interval(draws, estimate, level)
+        ends = interval(draws, estimate)
     lowest, highest = metric.bounds
     return ends and (max(ends[0], min(lowest, estimate)), min(ends[1], max(highest, estimate)))

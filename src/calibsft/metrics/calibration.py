@@ -25,16 +25,16 @@ class ReliabilityBin:
     @property
     def gap(self) -> float:
         """|accuracy - confidence|, 0 in an empty bin."""
-        if self.confidence is None or self.accuracy is None:
-            return 0.0
-        return abs(self.accuracy - self.confidence)
+        return abs(self._over)
 
     @property
     def excess(self) -> float:
         """How far confidence exceeds accuracy; 0 if it does not, and in an empty bin."""
-        if self.confidence is None or self.accuracy is None:
-            return 0.0
-        return max(0.0, self.confidence - self.accuracy)
+        return max(0.0, self._over)
+
+    @property
+    def _over(self) -> float:
+        return 0.0 if self.confidence is None or self.accuracy is None else self.confidence - self.accuracy
 
 
 def accuracy(table: ConfidenceTable) -> float:

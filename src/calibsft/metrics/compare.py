@@ -17,7 +17,6 @@ from calibsft.metrics.bootstrap import LEVEL, REPLICATES, Cells, Draws, interval
 from calibsft.metrics.counts import compact
 from calibsft.metrics.registry import COMPARED, METRICS
 from calibsft.metrics.result import MEAN_OVER_DATASETS, Difference, Differences, Intervals
-from calibsft.metrics.table import FloatArray
 from calibsft.progress import Progress
 
 # Names have 32-bit codes. Looking up one number for the pair is much faster than looking up the pair.
@@ -25,12 +24,14 @@ KEY = pl.col("dataset").to_physical().cast(pl.UInt64) * 2**32 + pl.col("question
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredIntervals:
-    """Intervals of all rows, of every dataset, and of the means over the datasets of every split."""
+class _Drawn:
+    """A system's scores, and the same on draws of the questions."""
 
-    overall: Intervals
-    datasets: dict[str, Intervals]
-    splits: dict[str, Intervals]
+    scores: Mapping[str, float | None]
+    draws: Draws
+
+    def intervals(self) -> Intervals:
+        return intervals(self.draws, self.scores)
 
 
 def scored_intervals(
@@ -38,23 +39,17 @@ def scored_intervals(
     members: Mapping[str, Sequence[str]],
     metrics: Sequence[str] = COMPARED,
     progress: bool = False,
-) -> ScoredIntervals:
+) -> tuple[Intervals, dict[str, Intervals], dict[str, Intervals]]:
     """Intervals of `metrics` for all rows, every dataset and every split; `members` are the datasets of each split."""
     keyed = _keyed(rows)
     questions = _questions(keyed)
     cells = cells_of(keyed, questions)
     spans = _spans(questions) if "dataset" in rows.columns else {}
-    parts = {name: cells.part(span) for name, span in spans.items()}
-    with _progress("intervals", 1 + len(parts), progress) as shown:
-        (overall,) = resample([cells], metrics, advance=shown.advance)
-        draws = {name: resample([part], metrics, advance=shown.advance)[0] for name, part in parts.items()}
-    scores = {name: part.scores(metrics) for name, part in parts.items()}
-    means = {
-        split: intervals(_mean_draws([draws[n] for n in names]), _mean_scores([scores[n] for n in names]))
-        for split, names in members.items()
-    }
-    each = {name: intervals(drawn, scores[name]) for name, drawn in draws.items()}
-    return ScoredIntervals(intervals(overall, cells.scores(metrics)), each, means)
+    with _progress("intervals", 1 + len(spans), progress) as shown:
+        (overall,) = _drawn([cells], metrics, shown)
+        parts = {name: _drawn([cells.part(span)], metrics, shown)[0] for name, span in spans.items()}
+    means = {split: _mean([parts[name] for name in names]).intervals() for split, names in members.items()}
+    return overall.intervals(), {name: part.intervals() for name, part in parts.items()}, means
 
 
 def cells_of(rows: pl.DataFrame, questions: pl.DataFrame) -> Cells:
@@ -81,20 +76,6 @@ def _spans(questions: pl.DataFrame) -> dict[str, slice]:
     return {name: slice(start, end) for name, start, end in spans}
 
 
-def _mean_draws(parts: Sequence[Draws]) -> Draws:
-    """Draws of the plain mean over datasets; each dataset is drawn separately."""
-    return {name: _mean_of_known([draws[name] for draws in parts]) for name in parts[0]}
-
-
-def _mean_of_known(draws: Sequence[FloatArray]) -> FloatArray:
-    """For each draw the mean over the datasets that have a value; NaN if none has."""
-    stacked = np.stack(draws)
-    known = (~np.isnan(stacked)).sum(axis=0)
-    total = np.nansum(stacked, axis=0)
-    means: FloatArray = np.divide(total, known, out=np.full(len(total), np.nan), where=known > 0)
-    return means
-
-
 def differences(
     ours: pl.DataFrame,
     baseline: pl.DataFrame,
@@ -107,13 +88,10 @@ def differences(
 
     Parameters
     ----------
-    ours, baseline
-        Columns `question_id`, `confidence` (null = could not be read, which counts as 0), `correct`, and
+    ours, baseline : columns `question_id`, `confidence` (null = could not be read, which counts as 0), `correct`, and
         optionally `dataset` and `split`.
-    names
-        The metrics to compare.
-    progress
-        Show progress on standard error.
+    names : the metrics to compare.
+    progress : show progress on standard error.
 
     Returns
     -------
@@ -129,16 +107,19 @@ def differences(
     pair = [cells_of(rows, common) for rows in sides]
     spans = {name: span for name, span in _spans(common).items() if name}
     with _progress("differences", 1 + len(spans), progress, replicates) as shown:
-        overall = _compared(pair, names, replicates, seed, shown)
+        overall = _drawn(pair, names, shown, replicates, seed)
         parts = {
-            name: _compared([cells.part(span) for cells in pair], names, replicates, seed, shown)
+            name: _drawn([cells.part(span) for cells in pair], names, shown, replicates, seed)
             for name, span in spans.items()
         }
-    means = {split: _mean([parts[name] for name in part]) for split, part in _members(ours, parts).items()}
+    means = {
+        split: [_mean(side) for side in zip(*(parts[name] for name in part), strict=True)]
+        for split, part in _members(ours, parts).items()
+    }
     return {
-        "overall": _differences(overall),
-        "datasets": {name: _differences(part) for name, part in parts.items()},
-        "splits": {split: _differences(part) for split, part in means.items()},
+        "overall": _differences(*overall),
+        "datasets": {name: _differences(*part) for name, part in parts.items()},
+        "splits": {split: _differences(*part) for split, part in means.items()},
         "questions": common.height,
         "left_out": sum(questions.height for questions in asked) - 2 * common.height,
         "level": LEVEL,
@@ -149,9 +130,8 @@ def _keyed(rows: pl.DataFrame) -> pl.DataFrame:
     """`rows` with a number per question; the same id in two datasets is two questions."""
     if "dataset" not in rows.columns:
         rows = rows.with_columns(dataset=pl.lit(""))
-    confidence = (
-        rows["confidence"] if rows["confidence"].dtype.is_float() else rows["confidence"].cast(pl.Float64)
-    )
+    confidence = rows["confidence"]
+    confidence = confidence if confidence.dtype.is_float() else confidence.cast(pl.Float64)
     stated = pl.Series(decimals(confidence.fill_null(0).to_numpy()))
     right = rows["correct"].cast(pl.Boolean)
     return compact(rows).with_columns(confidence=stated, correct=right, key=KEY)
@@ -167,41 +147,42 @@ def _members(rows: pl.DataFrame, datasets: Iterable[str]) -> dict[str, list[str]
     return {split: names for split, names in found.items() if names}
 
 
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """Two systems on the same questions: their scores, and their scores on the same draws."""
-
-    scores: tuple[dict[str, float | None], dict[str, float | None]]
-    draws: tuple[Draws, Draws]
-
-
-def _compared(
-    pair: Sequence[Cells], names: Sequence[str], replicates: int, seed: int, shown: Progress
-) -> _Compared:
-    first, second = resample(pair, names, replicates, seed, shown.advance)
-    return _Compared((pair[0].scores(names), pair[1].scores(names)), (first, second))
+def _drawn(
+    systems: Sequence[Cells],
+    names: Sequence[str],
+    shown: Progress,
+    replicates: int = REPLICATES,
+    seed: int = 0,
+) -> list[_Drawn]:
+    """Systems on the same questions and the same draws."""
+    draws = resample(systems, names, replicates, seed, shown.advance)
+    return [_Drawn(cells.scores(names), drawn) for cells, drawn in zip(systems, draws, strict=True)]
 
 
-def _mean(parts: Sequence[_Compared]) -> _Compared:
-    """The plain mean over datasets for both systems; a dataset without a value is left out, as in the scores."""
-    first, second = (_mean_draws([part.draws[side] for part in parts]) for side in (0, 1))
-    ours, theirs = (_mean_scores([part.scores[side] for part in parts]) for side in (0, 1))
-    return _Compared((ours, theirs), (first, second))
+def _mean(parts: Sequence[_Drawn]) -> _Drawn:
+    """The plain mean over datasets, which are drawn separately; one without a value is left out, as in the scores."""
+    names = parts[0].draws
+    draws = {name: np.stack([part.draws[name] for part in parts]) for name in names}
+    with np.errstate(invalid="ignore"):  # 0 / 0 is NaN: in such a draw no dataset has a value
+        means = {
+            name: np.nansum(drawn, axis=0) / (~np.isnan(drawn)).sum(axis=0) for name, drawn in draws.items()
+        }
+    return _Drawn({name: mean_of_known(part.scores[name] for part in parts) for name in names}, means)
 
 
-def _mean_scores(parts: Sequence[dict[str, float | None]]) -> dict[str, float | None]:
-    known = {name: [value for part in parts if (value := part[name]) is not None] for name in parts[0]}
-    return {name: sum(values) / len(values) if values else None for name, values in known.items()}
+def mean_of_known(values: Iterable[float | None]) -> float | None:
+    """The mean of the values that are not None; None if all are."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
-def _differences(compared: _Compared) -> dict[str, Difference | None]:
-    found: dict[str, Difference | None] = {}
-    for name, ours in compared.scores[0].items():
-        theirs = compared.scores[1][name]
-        found[name] = None
-        if METRICS[name].interval and ours is not None and theirs is not None:
-            difference = ours - theirs
-            ends = interval(compared.draws[0][name] - compared.draws[1][name], difference)
+def _differences(ours: _Drawn, theirs: _Drawn) -> dict[str, Difference | None]:
+    found: dict[str, Difference | None] = dict.fromkeys(ours.scores)
+    for name, score in ours.scores.items():
+        other = theirs.scores[name]
+        if METRICS[name].interval and score is not None and other is not None:
+            difference = score - other
+            ends = interval(ours.draws[name] - theirs.draws[name], difference)
             found[name] = ends and {"difference": difference, "low": ends[0], "high": ends[1]}
     return found
 

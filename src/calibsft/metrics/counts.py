@@ -59,10 +59,8 @@ class Tally:
 
     Parameters
     ----------
-    keys
-        Which of `dataset`, `split` and `question_id` the rows have.
-    keep_rows
-        Whether to keep every row, at about 20 bytes each.
+    keys : which of `dataset`, `split` and `question_id` the rows have.
+    keep_rows : whether to keep every row, at about 20 bytes each.
     """
 
     def __init__(self, keys: Sequence[str], keep_rows: bool = False) -> None:
@@ -77,7 +75,8 @@ class Tally:
         if self._rows is not None:
             rows = compact(rows)
             self._rows.append(rows)
-        malformed = {"malformed": (~pl.col("well_formed")).sum().cast(pl.Int64)} if _has_form(rows) else {}
+        has_form = "well_formed" in rows.columns
+        malformed = {"malformed": (~pl.col("well_formed")).sum().cast(pl.Int64)} if has_form else {}
         self._values.add(rows.group_by(self._of_values).agg(n=pl.len().cast(pl.Int64), **malformed))
         if self._questions:
             counted = rows.with_columns(pl.col("confidence").fill_null(0))
@@ -99,7 +98,3 @@ def compact(rows: pl.DataFrame) -> pl.DataFrame:
     coded = rows.with_columns(pl.col(names).cast(pl.String).cast(pl.Categorical))
     kept = [name for name in (*KEYS, "well_formed") if name in rows.columns]
     return coded.select(*kept, "confidence", "correct")
-
-
-def _has_form(rows: pl.DataFrame) -> bool:
-    return "well_formed" in rows.columns

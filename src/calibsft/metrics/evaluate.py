@@ -3,7 +3,8 @@
 Does not know datasets, unreadable confidences or files: that is `score`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -63,9 +64,12 @@ def checked_responses(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Confidences and correctness as arrays of numbers; a value out of range is refused by its index."""
     stated, right = _numbers("confidence", confidence), _numbers("correct", correct)
-    _same_length("confidence", len(stated), "correct", len(right))
-    if question_id is not None:
-        _same_length("confidence", len(stated), "question_id", len(question_id))
+    for name, other in (("correct", right), ("question_id", question_id)):
+        if other is not None and len(other) != len(stated):
+            raise InputError(
+                f"confidence has {len(stated)} entries and {name} {len(other)}: index {min(len(stated), len(other))} has no"
+                " partner; give one of each per response"
+            )
     if len(stated) == 0:
         raise InputError("there are no responses to score; give at least one confidence and its correctness")
     # NaN counts as out of range: every comparison with it is false.
@@ -101,15 +105,6 @@ def _numbers(name: str, values: Column) -> NDArray[Any]:
     return np.array([float(value) for value in values])
 
 
-def _same_length(name: str, length: int, other: str, other_length: int) -> None:
-    if length != other_length:
-        alone = min(length, other_length)
-        raise InputError(
-            f"{name} has {length} entries and {other} {other_length}: index {alone} has no partner;"
-            " give one of each per response"
-        )
-
-
 def _refuse(name: str, values: NDArray[Any], wrong: NDArray[np.bool_], wanted: str) -> None:
     if wrong.any():
         index = int(wrong.argmax())
@@ -120,10 +115,14 @@ def _refuse(name: str, values: NDArray[Any], wrong: NDArray[np.bool_], wanted: s
 
 
 def id_series(ids: Column) -> pl.Series:
-    """The questions' ids; numbered if polars may have no type for them."""
+    """The questions' ids, numbered if polars may have no type for them: in their own order if they have one."""
     if isinstance(ids, pl.Series):
         return ids
     if isinstance(ids, np.ndarray) and ids.dtype.kind in "biuU":
         return pl.Series(ids)
-    numbers: dict[Any, int] = {}
+    distinct: Iterable[Any] = dict.fromkeys(ids)
+    with suppress(TypeError):  # ids of several types
+        distinct = sorted(distinct)
+    numbers = {id_: number for number, id_ in enumerate(distinct)}
+    # NaN is not equal to itself, so it may be missing among the numbers.
     return pl.Series([numbers.setdefault(id_, len(numbers)) for id_ in ids])

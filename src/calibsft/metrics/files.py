@@ -4,7 +4,8 @@ A file is read and counted batch by batch, so it may be of any length. Does not 
 compute metrics (`score` does) or parse model responses.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,6 @@ from calibsft.metrics.counts import KEYS, Counts, Tally
 from calibsft.metrics.result import Scores
 from calibsft.metrics.score import score_counts
 from calibsft.metrics.selection import Where
-from calibsft.metrics.table import IntArray
 from calibsft.responses.actionable import actionable
 
 EVERYTHING = Where()
@@ -66,16 +66,17 @@ def score_file(
     -------
     The result of `score_table`, and `dropped`, the number of rows left out.
     """
-    counts, dropped = count_file(path, malformed, by, intervals or baseline is not None, where)
+    file = ScoredFile(path, malformed, by, where=where)
+    counts = file.count(intervals or baseline is not None)
     if baseline is None:
         found = score_counts(counts, intervals, progress=progress)
     else:
-        other, _ = count_file(baseline, malformed, by, True, where)
+        other = ScoredFile(baseline, malformed, by, where=where).count(True)
         pair = _drawable(path, counts), _drawable(baseline, other)
         found = score_counts(counts, intervals, progress=progress)
         found["against"] = differences(*pair, progress=progress)
         found["against"]["baseline"] = str(baseline)
-    found["dropped"] = dropped
+    found["dropped"] = file.dropped
     return found
 
 
@@ -87,42 +88,14 @@ def _drawable(path: Path, counts: Counts) -> pl.DataFrame:
     return counts.rows
 
 
-def count_file(
-    path: Path,
-    malformed: str | None = None,
-    by: str = "dataset",
-    keep_rows: bool = False,
-    where: Where = EVERYTHING,
-) -> tuple[Counts, int]:
-    """The counts of the rows of a file that are scored, and how many are left out."""
-    file = ScoredFile(path, malformed, by, where=where)
-    tally = Tally(KEYS, keep_rows)
-    for rows in file:
-        tally.add(rows)
-    return tally.counts(without=file.missing), file.dropped
-
-
-def read_scored(
-    path: Path,
-    malformed: str | None = None,
-    by: str = "dataset",
-    actionable_only: bool = False,
-    also_required: Sequence[str] = (),
-    where: Where = EVERYTHING,
-    unread_are: str = COUNTED,
-) -> tuple[pl.DataFrame, int]:
-    """The rows of a file that are scored, with confidences as numbers, and how many are left out."""
-    file = ScoredFile(path, malformed, by, actionable_only, also_required, where, unread_are)
-    return pl.concat(list(file)).drop(file.missing), file.dropped
-
-
+@dataclass
 class ScoredFile:
     """The rows of a file that are scored, batch by batch, with all of `COLUMNS`; mistakes are refused after the last batch.
 
     Parameters
     ----------
-    actionable_only : treat confidences that a decision may not act on as missing (`responses.actionable`).
-    also_required : columns that the file must have besides confidence and correct.
+    for_decisions : treat confidences that a decision may not act on as missing (`responses.actionable`), and require
+        question ids.
     where : which rows to take; the others are not checked.
     unread_are : what the warning says of rows without a readable confidence, if `malformed` is None.
 
@@ -133,35 +106,44 @@ class ScoredFile:
         last batch.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        malformed: str | None,
-        by: str,
-        actionable_only: bool = False,
-        also_required: Sequence[str] = (),
-        where: Where = EVERYTHING,
-        unread_are: str = COUNTED,
-    ) -> None:
-        require_policy(malformed)
-        self.dropped = 0
-        self._path, self._malformed, self._by = path, malformed, by
-        self._actionable_only, self._also_required = actionable_only, also_required
-        self._where, self._unread_are = where, unread_are
+    path: Path
+    malformed: str | None
+    by: str = "dataset"
+    for_decisions: bool = False
+    where: Where = EVERYTHING
+    unread_are: str = COUNTED
+
+    def __post_init__(self) -> None:
+        require_policy(self.malformed)
         # If another column gives the datasets, the file's splits do not apply.
-        self._columns = {"dataset": by, "question_id": "question_id"}
-        self._columns |= {"split": "split"} if by == "dataset" else {}
+        self._columns = {"dataset": self.by, "question_id": "question_id"}
+        self._columns |= {"split": "split"} if self.by == "dataset" else {}
         self._present: set[str] = set()
         self._faults: dict[tuple[str, str], Fault] = {}
-        self._read = self._taken = self._kept = 0
+        self.dropped = self._read = self._taken = self._kept = 0
         self._named = False
-        self._numbers: IntArray = np.zeros(0, dtype=np.int64)
+
+    def read(self) -> pl.DataFrame:
+        """All rows as one table."""
+        return pl.concat(list(self)).drop(self.missing)
+
+    def count(self, keep_rows: bool) -> Counts:
+        """The counts of all rows."""
+        tally = Tally(KEYS, keep_rows)
+        for rows in self:
+            tally.add(rows)
+        return tally.counts(without=self.missing)
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
-        required = ["confidence", "correct", *self._also_required, *self._where.columns]
-        required += [] if self._by == "dataset" else [self._by]
+        required = [
+            "confidence",
+            "correct",
+            *(["question_id"] if self.for_decisions else []),
+            *self.where.columns,
+        ]
+        required += [] if self.by == "dataset" else [self.by]
         wanted = dict.fromkeys([*required, "grade", *FORM, *self._columns.values()])
-        for batch in batches(self._path, list(wanted), required):
+        for batch in batches(self.path, list(wanted), required):
             self._present |= batch.present
             rows = self._checked(batch.rows)
             self._read += batch.rows.height
@@ -169,31 +151,28 @@ class ScoredFile:
             yield rows
         self._refuse()
         fault = self._faults.get(("unread", "confidence"))
-        if self._malformed is None and fault:
-            warn_unread(self._path, fault, self._taken, self._unread_are)
+        if self.malformed is None and fault:
+            warn_unread(self.path, fault, self._taken, self.unread_are)
 
     @property
     def missing(self) -> list[str]:
-        absent = [name for name in COLUMNS if self._source(name) not in self._present]
+        sources = self._columns | {name: name for name in FORM}
+        absent = [name for name in COLUMNS if sources.get(name) not in self._present]
         return absent if self._named or "dataset" in absent else ["dataset", *absent]
-
-    def _source(self, name: str) -> str | None:
-        """The file's column that `name` of `COLUMNS` comes from."""
-        return name if name in FORM else self._columns.get(name)
 
     def _checked(self, raw: pl.DataFrame) -> pl.DataFrame:
         """The rows of a batch that are scored."""
-        self._numbers = np.flatnonzero(self._where.mask(raw))
-        raw = raw[self._numbers] if self._where else raw
+        self._numbers = np.flatnonzero(self.where.mask(raw))
+        raw = raw[self._numbers] if self.where else raw
         rows = self._judged(raw)
         self._note_mistakes(raw, rows)
         self._taken += raw.height
         self._named |= bool((rows["dataset"] != "").any())
         # Only unreadable confidences are dropped; one that a decision may not act on still counts.
         keep = rows["correct"].is_not_null()
-        if self._malformed == "drop":
+        if self.malformed == "drop":
             keep &= rows["confidence"].is_not_null()
-        kept = (rows.with_columns(actionable(rows)) if self._actionable_only else rows).filter(keep)
+        kept = (rows.with_columns(actionable(rows)) if self.for_decisions else rows).filter(keep)
         self.dropped += rows.height - kept.height
         return kept
 
@@ -202,10 +181,10 @@ class ScoredFile:
         return pl.DataFrame(
             {
                 "confidence": confidence_column(raw["confidence"]),
-                "correct": truth_column(self._path, raw, "correct"),
+                "correct": truth_column(self.path, raw, "correct"),
                 "split": pl.repeat(None, len(raw), dtype=pl.String, eager=True),
-                **{key: text_column(self._path, raw, name) for key, name in self._columns.items()},
-                "well_formed": truth_column(self._path, raw, "well_formed"),
+                **{key: text_column(self.path, raw, name) for key, name in self._columns.items()},
+                "well_formed": truth_column(self.path, raw, "well_formed"),
                 "reason": reason_column(raw),
             }
         )
@@ -233,20 +212,20 @@ class ScoredFile:
     def _refuse(self) -> None:
         """Refuse mistakes in any row that is taken, empty cells first."""
         if self._taken == 0:
-            self._where.refuse_none(self._path)
+            self.where.refuse_none(self.path)
         for column in ("correct", *self._columns.values()):
             # In a file with grades, an empty `correct` is a verdict without a readable gold.
             allowed = column == "correct" and "grade" in self._present
             if column in self._present and not allowed and (fault := self._faults.get(("empty", column))):
-                fault.refuse(self._path, EMPTY)
-        if self._malformed == "error" and (fault := self._faults.get(("unread", "confidence"))):
-            fault.refuse(self._path, UNREADABLE)
+                fault.refuse(self.path, EMPTY)
+        if self.malformed == "error" and (fault := self._faults.get(("unread", "confidence"))):
+            fault.refuse(self.path, UNREADABLE)
         for column in ("correct", "well_formed"):
             if fault := self._faults.get(("unread", column)):
-                fault.refuse(self._path, NO_BOOLEAN)
+                fault.refuse(self.path, NO_BOOLEAN)
         if self._kept == 0:
             raise InputError(
-                f"{self._path}: no row has a readable confidence; write numbers in [0, 1] into that column"
+                f"{self.path}: no row has a readable confidence; write numbers in [0, 1] into that column"
             )
 
 

@@ -6,7 +6,7 @@ confidences counts, not their size, so read it beside `calibration`. Ranks and a
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 
 import numpy as np
 
@@ -32,9 +32,9 @@ def rank_calibration_error(table: ConfidenceTable, bins: int = BINS) -> float | 
     accuracies = [(b - a) / (end - start) for (start, end), (a, b) in zip(spans, right, strict=True)]
     sizes = [end - start for start, end in spans]
     doubled = 0
-    for bin_, at_least in _at_least_as_large(accuracies, sizes).items():
+    for size, span, (before, together) in zip(sizes, spans, _ranks(accuracies, sizes), strict=True):
         # Responses in bins that are at least as accurate, minus this one and half of the others in its bin.
-        doubled += _distances(2 * (at_least - 1) - (sizes[bin_] - 1), *spans[bin_])
+        doubled += _distances(2 * (before + together - 1) - (size - 1), *span)
     return doubled / (2 * n * (n - 1))
 
 
@@ -52,37 +52,24 @@ def rank_calibration_error_tied(table: ConfidenceTable, bins: int = BINS) -> flo
     sizes = np.add.reduceat(table.n[::-1], starts).tolist()
     right = np.add.reduceat(table.k[::-1], starts).tolist()
     accuracies = [Fraction(k, m) for k, m in zip(right, sizes, strict=True)]
-    by_confidence = _middle_ranks(range(len(sizes)), sizes)
-    by_accuracy = _middle_ranks([-accuracy for accuracy in accuracies], sizes)
+    # Twice the middle rank by confidence, and by accuracy.
+    by_confidence = (2 * end - m for end, m in zip(accumulate(sizes), sizes, strict=True))
+    by_accuracy = (2 * before + together for before, together in _ranks(accuracies, sizes))
     gaps = (m * abs(a - b) for m, a, b in zip(sizes, by_confidence, by_accuracy, strict=True))
     return float(sum(gaps) / (2 * n * n))
 
 
-def _middle_ranks(keys: Sequence[int] | Sequence[Fraction] | range, sizes: Sequence[int]) -> list[int]:
-    """Twice the middle rank of the responses of every bin when bins are sorted by `keys`; equal keys share theirs."""
-    ranks, before = [0] * len(sizes), 0
-    for bins in _tied_groups(keys):
+def _ranks(accuracies: Sequence[Fraction], sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """For every bin the number of responses in more accurate bins, and in those that are as accurate, itself included."""
+    ranks, before = [(0, 0)] * len(sizes), 0
+    order = sorted(range(len(sizes)), key=lambda i: -accuracies[i])
+    for _, tied in groupby(order, key=lambda i: accuracies[i]):
+        bins = list(tied)
         together = sum(sizes[i] for i in bins)
         for i in bins:
-            ranks[i] = 2 * before + together
+            ranks[i] = before, together
         before += together
     return ranks
-
-
-def _at_least_as_large(keys: Sequence[Fraction], sizes: Sequence[int]) -> dict[int, int]:
-    """For every bin the number of responses in bins whose key is at least as large."""
-    found: dict[int, int] = {}
-    before = 0
-    for bins in reversed(_tied_groups(keys)):
-        before += sum(sizes[i] for i in bins)
-        found |= dict.fromkeys(bins, before)
-    return found
-
-
-def _tied_groups(keys: Sequence[int] | Sequence[Fraction] | range) -> list[list[int]]:
-    """The positions of keys, grouped by equal keys, in ascending order."""
-    order = sorted(range(len(keys)), key=lambda i: keys[i])
-    return [list(group) for _, group in groupby(order, key=lambda i: keys[i])]
 
 
 def _right_before(table: ConfidenceTable, positions: Sequence[int]) -> list[Fraction]:

@@ -5,7 +5,6 @@ still be far too sure: read it beside `calibration`.
 """
 
 import numpy as np
-from scipy.special import digamma
 
 from calibsft.metrics.metric import HEADLINE, Metric
 from calibsft.metrics.table import ConfidenceTable, FloatArray, IntArray
@@ -55,6 +54,8 @@ def excess_area_under_risk_coverage(table: ConfidenceTable) -> float:
 
 def _harmonic(before: IntArray, count: IntArray) -> FloatArray:
     """1/(before + 1) + … + 1/(before + count), element by element."""
+    from scipy.special import digamma
+
     total: FloatArray = digamma(before + count + 1.0) - digamma(before + 1.0)
     short = count <= SHORT
     total[short] = 0.0

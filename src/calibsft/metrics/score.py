@@ -4,13 +4,13 @@ An unreadable confidence counts as 0 (`counted`); the figures without those resp
 not read files (`files`), parse model responses or grade answers.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import polars as pl
 
 from calibsft.errors import InputError
 from calibsft.files.cells import decimals, row_of
-from calibsft.metrics.compare import scored_intervals
+from calibsft.metrics.compare import mean_of_known, scored_intervals
 from calibsft.metrics.correlation import pearson, spearman
 from calibsft.metrics.counts import KEYS, Counts, Tally
 from calibsft.metrics.evaluate import ECE_CONVENTION, checked_responses, filled, metrics_of
@@ -118,12 +118,12 @@ def _add_intervals(
     """Add intervals: of all rows, of every dataset, and of the means over datasets."""
     if counts.rows is None or counts.questions is None:
         raise InputError("intervals are drawn by question: add a column 'question_id'")
-    drawn = scored_intervals(counts.rows, members, metrics, progress)
-    found["overall"]["intervals"] = drawn.overall
+    overall, datasets, splits = scored_intervals(counts.rows, members, metrics, progress)
+    found["overall"]["intervals"] = overall
     for name, part in found["datasets"].items():
-        part["intervals"] = drawn.datasets[name]
+        part["intervals"] = datasets[name]
     for split, mean in found["splits"].items():
-        mean["intervals"] = drawn.splits[split]
+        mean["intervals"] = splits[split]
 
 
 def _measured(values: pl.DataFrame, questions: pl.DataFrame | None) -> Metrics:
@@ -149,7 +149,8 @@ def _mean_over(parts: Sequence[Metrics], pooled: ConfidenceTable) -> Means:
     """Means over the datasets of a split, and the metrics of all their rows, `pooled`."""
     shares = [name for name in ("unreadable", "malformed") if name in parts[0]]
     found: Means = {
-        name: _mean(part[name] for part in parts) for name in (*TABLE_METRICS, *QUESTION_METRICS, *shares)
+        name: mean_of_known(part[name] for part in parts)
+        for name in (*TABLE_METRICS, *QUESTION_METRICS, *shares)
     }
     sides = [part["mean_confidence"] for part in parts], [part["pass@1"] for part in parts]
     found |= {
@@ -164,11 +165,6 @@ def _mean_over(parts: Sequence[Metrics], pooled: ConfidenceTable) -> Means:
     if any("excluded" in part for part in parts):
         # A dataset without unreadable responses has no `excluded`; its figures would be the same.
         readable = [part.get("excluded", part) for part in parts]
-        found["excluded"] = {key: _mean(part[key] for part in readable) for key in EXCLUDED_KEYS}
+        found["excluded"] = {key: mean_of_known(part[key] for part in readable) for key in EXCLUDED_KEYS}
         found["excluded"]["n"] = sum(part["n"] for part in readable)
     return found
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None

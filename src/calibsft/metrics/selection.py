@@ -6,8 +6,6 @@ as text, as `files.reading.batches` reads them. Does not check or score rows.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import and_
 from pathlib import Path
 from typing import NoReturn
 
@@ -34,13 +32,15 @@ class Where:
     @classmethod
     def of(cls, texts: Sequence[str]) -> "Where":
         """Read texts such as model=small."""
+        pairs = []
         for text in texts:
-            if not text.partition("=")[0] or "=" not in text:
+            column, mark, value = text.partition("=")
+            if not column or not mark:
                 raise InputError(
                     f"--where {shown(text)} is no column=value; write for example --where model=small"
                 )
-        found = [text.partition("=")[::2] for text in texts]
-        return cls(tuple((column.strip(), value) for column, value in found))
+            pairs.append((column.strip(), value))
+        return cls(tuple(pairs))
 
     def __bool__(self) -> bool:
         return bool(self.pairs)
@@ -57,9 +57,8 @@ class Where:
         others = (pair for pair in self.pairs if pair[0] != column)
         return Where((*others, (column, value)))
 
-    @property
-    def expression(self) -> pl.Expr:
-        """Whether a row is taken."""
+    def mask(self, rows: pl.DataFrame) -> pl.Series:
+        """Which rows of a table are taken; it must have the columns."""
         each = [
             pl.col(column)
             .cast(pl.String)
@@ -67,11 +66,7 @@ class Where:
             .is_in([value for c, value in self.pairs if c == column])
             for column in self.columns
         ]
-        return reduce(and_, each, pl.repeat(True, pl.len()))
-
-    def mask(self, rows: pl.DataFrame) -> pl.Series:
-        """Which rows of a table are taken; it must have the columns."""
-        return rows.select(self.expression).to_series()
+        return rows.select(pl.all_horizontal(pl.repeat(True, pl.len()), *each)).to_series()
 
     def of_file(self, path: Path, rows: pl.DataFrame) -> pl.DataFrame:
         """The rows of a whole table that are taken; cells are compared as text, whatever types the table has."""
@@ -84,9 +79,10 @@ class Where:
 
     def refuse_none(self, path: Path) -> NoReturn:
         """Refuse the file because no row is taken; names values that the columns have."""
-        held = _texts(path, self.columns)
-        values = {name: held[name].fill_null("").unique().sort() for name in self.columns}
-        known = "; ".join(f"{name} is {some(values[name], SHOWN_VALUES)}" for name in values)
+        held = _texts(path, self.columns).fill_null("")
+        known = "; ".join(
+            f"{name} is {some(held[name].unique().sort(), SHOWN_VALUES)}" for name in self.columns
+        )
         raise InputError(f"{path}: no row has {self}; choose other values with --where ({known})")
 
 

@@ -5,15 +5,6 @@ refused, and the error names the changed key. Heavy libraries are imported when 
 """
 
 from calibsft.pipeline.execute import run_pipeline
-from calibsft.pipeline.plan import Planned, load_checked, plan, stage_names
-from calibsft.pipeline.run_report import belongs_to_run, report_of
+from calibsft.pipeline.plan import REPORT, Planned, load_checked, plan, stage_names
 
-__all__ = [
-    "Planned",
-    "belongs_to_run",
-    "load_checked",
-    "plan",
-    "report_of",
-    "run_pipeline",
-    "stage_names",
-]
+__all__ = ["REPORT", "Planned", "load_checked", "plan", "run_pipeline", "stage_names"]

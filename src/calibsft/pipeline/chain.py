@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from calibsft.artifacts.lineage import CALIBSFT
+from calibsft.artifacts.lineage import CALIBSFT, WARMUP
 from calibsft.recipe import Recipe
 from calibsft.rl.methods import METHODS
 from calibsft.stages.sft import SftStage
@@ -13,7 +13,7 @@ from calibsft.stages.sft import SftStage
 class Chain:
     """One model of a run.
 
-    `steps` are "calibsft" and names of RL methods. `other_format` is its confidence format if a method needs another one
+    `steps` are "warmup", "calibsft" and names of RL methods. `other_format` is its confidence format if a method needs another one
     than the recipe's, else empty. `seed` is the seed of its trainings if the recipe has several.
     """
 
@@ -27,8 +27,9 @@ class Chain:
         return replace(self, steps=self.steps[:-1])
 
     @property
-    def base(self) -> "Chain":
-        return replace(self, steps=())
+    def first(self) -> "Chain":
+        """The model whose rollouts tell RL its questions and their success rates: the base, or what its warm-up made of it."""
+        return replace(self, steps=self.steps[:1] if self.steps[:1] == (WARMUP,) else ())
 
     @property
     def sampled(self) -> "Chain":

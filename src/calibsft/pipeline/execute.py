@@ -30,10 +30,8 @@ def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False, hash_check: bo
 
     Parameters
     ----------
-    fresh
-        Start over every stage whose settings or inputs changed, instead of refusing.
-    hash_check
-        Refuse files of finished stages that differ from their manifests.
+    fresh : start over every stage whose settings or inputs changed, instead of refusing.
+    hash_check : refuse files of finished stages that differ from their manifests.
     """
     require_one_process("run")
     stages = plan(recipe, root)

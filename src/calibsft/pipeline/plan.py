@@ -1,7 +1,8 @@
 """The stages of a recipe, each after those that it reads.
 
-CalibSFT is four stages on the model before it (rollout, verify, build, sft). RL is one, which reads questions and success
-rates from the base model's rollouts. Every model is evaluated. Models with the same first steps share the stages of these
+CalibSFT is four stages on the model before it (rollout, verify, build, sft), and so is a warm-up, which asks with worked
+examples and has settings of its own. RL is one, which reads questions and success rates from the rollouts of the base
+model, warmed up if the pipeline begins with that. Every model is evaluated. Models with the same first steps share the stages of these
 steps. With several training seeds, every training and all that depends on it is done once per seed. Sampling, building and
 evaluation keep the recipe's seed, so models of two seeds differ only by their trainings.
 """
@@ -11,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calibsft.artifacts.lineage import CALIBSFT
+from calibsft.artifacts.lineage import CALIBSFT, WARMUP
 from calibsft.errors import InputError
 from calibsft.pipeline.chain import Chain, chains
 from calibsft.recipe import Recipe, find_recipe, load_recipe
+from calibsft.sft.settings import SftSettings
 from calibsft.stages.base import BaseStage
 from calibsft.stages.build import BuildStage
 from calibsft.stages.evaluate import EvalStage
@@ -26,9 +28,12 @@ from calibsft.stages.rollout import RolloutStage
 from calibsft.stages.sft import SftStage
 from calibsft.stages.stage import Stage
 from calibsft.stages.verify import VerifyStage
-from calibsft.targets import TARGETS
+from calibsft.targets import TARGETS, TargetSettings
+from calibsft.targets.stated import StatedSettings
 
 REPORT = "report"
+# Begins the names of the stages that make a warm-up's training set.
+SHOTS = "shots-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,27 +87,39 @@ class _Planner:
                 yield Planned(chain.training, self._stage(BaseStage, chain), ())
         elif chain.steps[-1] == CALIBSFT:
             yield from self._sampled(chain.parent.sampled)
-            yield from self._calibsft(chain)
+            yield from self._fine_tuned(chain, self._recipe.targets, self._recipe.sft)
+        elif chain.steps[-1] == WARMUP:
+            yield from self._warmed_up(chain)
         else:
             yield from self._prior(chain.parent)
-            yield from self._sampled(chain.base.sampled)
+            yield from self._sampled(chain.first.sampled)
             yield self._rl(chain)
         evaluated = self._stage(EvalStage, chain, model=self._checkpoint(chain))
         yield Planned(chain.evaluation, evaluated, self._before(chain))
 
-    def _sampled(self, chain: Chain) -> Iterator[Planned]:
+    def _sampled(self, chain: Chain, part: str = "", **own: Any) -> Iterator[Planned]:
         """Rollouts of a model on the training questions, with verdicts."""
-        rollout = chain.stage(RolloutStage.kind)
-        sampled = self._stage(RolloutStage, chain, model=self._checkpoint(chain))
+        rollout, verify = self._graded(chain, part)
+        sampled = self._stage(RolloutStage, chain, model=self._checkpoint(chain), **own)
         yield Planned(rollout, sampled, self._before(chain))
         verdicts = self._stage(VerifyStage, chain, responses=self._root / rollout)
-        yield Planned(chain.stage(VerifyStage.kind), verdicts, (rollout,))
+        yield Planned(verify, verdicts, (rollout,))
 
-    def _calibsft(self, chain: Chain) -> Iterator[Planned]:
-        """Targets for the rollouts of the model before, and that model fine-tuned on them."""
+    def _warmed_up(self, chain: Chain) -> Iterator[Planned]:
+        """The model before, asked with worked examples and fine-tuned on its well-formed responses."""
+        warmup = self._recipe.warmup
+        assert warmup is not None, "a recipe with this step has its settings"
+        asked = {"questions": warmup.questions, "rollout": warmup.rollout}
+        yield from self._sampled(chain.parent.sampled, SHOTS, **asked)
+        yield from self._fine_tuned(chain, StatedSettings(), warmup.sft, SHOTS)
+
+    def _fine_tuned(
+        self, chain: Chain, targets: TargetSettings, sft: SftSettings, part: str = ""
+    ) -> Iterator[Planned]:
+        """A training set of the rollouts of the model before, and that model fine-tuned on it."""
         parent, sampled = chain.parent, chain.parent.sampled
-        build, graded = parent.stage(BuildStage.kind), self._graded(sampled)
-        measured = list(self._evidence(sampled))
+        build, graded = parent.stage(part + BuildStage.kind), self._graded(sampled, part)
+        measured = list(self._evidence(sampled, targets))
         yield from measured
         built = self._stage(
             BuildStage,
@@ -111,6 +128,7 @@ class _Planner:
             verdicts=self._root / graded[1],
             evidence=self._root / measured[0].name if measured else None,
             from_format=self._format(sampled),
+            targets=targets,
         )
         yield Planned(build, built, (*graded, *(planned.name for planned in measured)))
         tuned = self._stage(
@@ -118,13 +136,14 @@ class _Planner:
             parent,
             model=self._checkpoint(parent),
             data=self._root / build,
+            sft=sft,
             seed=self._recipe.training_seed(chain.seed),
         )
         yield Planned(chain.training, tuned, (*self._before(parent), build))
 
-    def _evidence(self, chain: Chain) -> Iterator[Planned]:
+    def _evidence(self, chain: Chain, targets: TargetSettings) -> Iterator[Planned]:
         """The evidence that the target needs of the responses of `chain`, if it needs any."""
-        names, graded = TARGETS[self._recipe.targets.name].evidence, self._graded(chain)
+        names, graded = TARGETS[targets.name].evidence, self._graded(chain)
         if names:
             measured = self._stage(
                 EvidenceStage,
@@ -144,7 +163,7 @@ class _Planner:
             yield Planned(chain.prior, measured, (*self._before(chain), chain.evaluation))
 
     def _rl(self, chain: Chain) -> Planned:
-        method, graded = chain.steps[-1], self._graded(chain.base.sampled)
+        method, graded = chain.steps[-1], self._graded(chain.first.sampled)
         trained = self._stage(
             RlStage,
             chain,
@@ -165,9 +184,9 @@ class _Planner:
             shared["format"] = self._format(chain)
         return kind(**{**shared, **own})
 
-    def _graded(self, chain: Chain) -> tuple[str, str]:
+    def _graded(self, chain: Chain, part: str = "") -> tuple[str, str]:
         """The folders of a model's rollouts and of their verdicts."""
-        return chain.stage(RolloutStage.kind), chain.stage(VerifyStage.kind)
+        return chain.stage(part + RolloutStage.kind), chain.stage(part + VerifyStage.kind)
 
     def _before(self, chain: Chain) -> tuple[str, ...]:
         """The stage that makes the model of `chain`; none for a base model that is loaded."""

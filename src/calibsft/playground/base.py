@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 
 import torch
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
 
 from calibsft.artifacts import CARD, write_text
@@ -21,6 +22,7 @@ from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.playground.world import draw_lesson
 from calibsft.progress import Progress
 from calibsft.responses.formats import FORMATS, messages
+from calibsft.responses.prompts import Prompting
 
 IGNORED = -100
 TITLE = "The playground's base model"
@@ -68,7 +70,10 @@ def train_base(settings: BaseSettings, seed: int, folder: Path, progress: Progre
         progress.advance(1, note=f"loss {loss.item():.3f}")
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    write_text(folder / CARD, model_card("", ("playground",), TITLE, STORY, settings, FORMATS["probability"]))
+    write_text(
+        folder / CARD,
+        model_card("", ("playground",), TITLE, STORY, settings, Prompting(FORMATS["probability"])),
+    )
 
 
 def _warm_up_then_cosine(step: int, settings: BaseSettings) -> float:
@@ -98,11 +103,7 @@ def _batches(
 
 
 def _pad(rows: list[tuple[list[int], list[int]]], pad: int) -> dict[str, torch.Tensor]:
-    width = max(len(prompt) + len(response) for prompt, response in rows)
-    ids = torch.full((len(rows), width), pad)
-    labels = torch.full((len(rows), width), IGNORED)
-    for i, (prompt, response) in enumerate(rows):
-        end = len(prompt) + len(response)
-        ids[i, :end] = torch.tensor(prompt + response)
-        labels[i, len(prompt) : end] = torch.tensor(response)
-    return {"input_ids": ids, "attention_mask": (ids != pad).long(), "labels": labels}
+    ids = pad_sequence([torch.tensor(prompt + response) for prompt, response in rows], True, pad)
+    labels = [torch.tensor([IGNORED] * len(prompt) + response) for prompt, response in rows]
+    padded = pad_sequence(labels, True, IGNORED)
+    return {"input_ids": ids, "attention_mask": (ids != pad).long(), "labels": padded}

@@ -69,9 +69,7 @@ def concentration(table: ConfidenceTable) -> Concentration:
 
 def by_correctness(table: ConfidenceTable) -> tuple[Concentration | None, Concentration | None]:
     """The concentration of the correct and of the incorrect responses; None if there are none."""
-    right = _part(table, table.k, table.k)
-    wrong = _part(table, table.wrong, np.zeros_like(table.k))
-    return right, wrong
+    return _part(table, table.k, table.k), _part(table, table.wrong, np.zeros_like(table.k))
 
 
 def band_of(values: FloatArray) -> IntArray:

@@ -4,10 +4,9 @@ Combines concentration, Propositions 1 and 2, and the verdict. Responses with an
 diagnosis gives their share, and the share of malformed responses if it is known. Does not read files or draw.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from calibsft.errors import InputError
@@ -15,11 +14,11 @@ from calibsft.files.cells import decimals
 from calibsft.metrics.calibration import ReliabilityBin, brier, expected_calibration_error, reliability_bins
 from calibsft.metrics.evaluate import Column, checked_responses, filled, id_series
 from calibsft.metrics.ranking import auroc
-from calibsft.metrics.table import ConfidenceTable, IntArray
+from calibsft.metrics.table import ConfidenceTable
 from calibsft.prior.concentration import Concentration, by_correctness, concentration
 from calibsft.prior.floor import Floor, Groups, brier_floor
 from calibsft.prior.gradient import Gradient, reward_gradient
-from calibsft.prior.verdict import Findings, Verdict, verdict
+from calibsft.prior.verdict import Verdict, verdict
 
 GROUP_SIZE = 8
 
@@ -53,7 +52,10 @@ class Diagnosis:
     bins: tuple[ReliabilityBin, ...]
     gradient: Gradient
     floor: Floor | None
-    verdict: Verdict
+    verdict: Verdict = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "verdict", verdict(self))
 
     def to_json(self) -> dict[str, Any]:
         """The diagnosis as plain dictionaries, lists and numbers."""
@@ -89,43 +91,24 @@ def diagnose(
     if not readable.any():
         raise InputError("no response states a readable confidence, so there is no prior to diagnose")
     stated, right = decimals(values[readable]), right[readable].astype(bool)
-    groups = None
+    table, groups = ConfidenceTable.from_rows(stated, right), None
     if question_id is not None:
-        groups = Groups.from_rows(stated, right, _numbered(question_id)[readable])
-    table, unreadable = ConfidenceTable.from_rows(stated, right), 1 - float(readable.mean())
-    return _diagnosed(table, groups, group_size, unreadable, malformed)
-
-
-def _diagnosed(
-    table: ConfidenceTable,
-    groups: Groups | None,
-    group_size: int,
-    unreadable: float,
-    malformed: float | None,
-) -> Diagnosis:
-    gradient = reward_gradient(table, groups.success if groups else None)
-    floor = brier_floor(groups, table, group_size) if groups else None
-    everything, (right, wrong) = concentration(table), by_correctness(table)
-    ranks, off = auroc(table), expected_calibration_error(table)
-    findings = Findings(everything, int(table.k.sum()), ranks, off, gradient, floor, unreadable, malformed)
+        # The number of a question is that of its first row.
+        rows = id_series(question_id).to_frame("id").with_row_index("row")
+        numbers = rows.select(pl.col("row").min().over("id")).to_series().to_numpy()
+        groups = Groups.from_rows(stated, right, numbers[readable])
+    right_ones, wrong_ones = by_correctness(table)
     return Diagnosis(
         n=table.responses,
-        unreadable=unreadable,
+        unreadable=1 - float(readable.mean()),
         malformed=malformed,
-        auroc=ranks,
+        auroc=auroc(table),
         brier=brier(table),
-        ece=off,
-        everything=everything,
-        correct=right,
-        incorrect=wrong,
+        ece=expected_calibration_error(table),
+        everything=concentration(table),
+        correct=right_ones,
+        incorrect=wrong_ones,
         bins=reliability_bins(table),
-        gradient=gradient,
-        floor=floor,
-        verdict=verdict(findings),
+        gradient=reward_gradient(table, groups.success if groups else None),
+        floor=brier_floor(groups, table, group_size) if groups else None,
     )
-
-
-def _numbered(ids: Column) -> IntArray:
-    """A number per response, the same for all responses to one question."""
-    rows = pl.DataFrame({"id": id_series(ids), "row": np.arange(len(ids))})
-    return rows.select(pl.col("row").min().over("id")).to_series().to_numpy()

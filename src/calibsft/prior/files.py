@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from calibsft.errors import InputError
-from calibsft.metrics.files import EVERYTHING, read_scored
+from calibsft.metrics.files import EVERYTHING, ScoredFile
 from calibsft.metrics.selection import Where
 from calibsft.prior.diagnosis import Diagnosis, diagnose
 
@@ -14,7 +14,7 @@ def diagnose_file(
     """The diagnosis of some rows of a file, of a folder of verdicts, or of an evaluation."""
     # Unreadable rows are left out of the prior in both cases; `counted` reads them, so that their share is known.
     policy = "counted" if malformed == "drop" else malformed
-    frame, _ = read_scored(path, policy, where=where, unread_are="are left out of the prior")
+    frame = ScoredFile(path, policy, where=where, unread_are="are left out of the prior").read()
     keys = [name for name in ("dataset", "question_id") if name in frame.columns]
     questions = frame.select(keys).to_struct() if "question_id" in keys else None
     known = "well_formed" in frame.columns

@@ -87,19 +87,13 @@ class Groups:
         cls, confidence: FloatArray, correct: NDArray[np.bool_], question: IntArray
     ) -> "Groups | None":
         """The questions with two or more responses, None if there are none."""
-        counts = np.unique_counts(question)
-        several = np.repeat(counts.counts > 1, counts.counts)
-        order = np.argsort(question, kind="stable")[several]
-        if len(order) == 0:
+        counts = np.unique_counts(question).counts
+        several = counts > 1
+        if not several.any():
             return None
-        n = counts.counts[counts.counts > 1]
-        return cls(
-            confidence[order],
-            correct[order].astype(np.float64),
-            np.cumsum(n) - n,
-            n,
-            int((counts.counts == 1).sum()),
-        )
+        order = np.argsort(question, kind="stable")[np.repeat(several, counts)]
+        n, right = counts[several], correct[order].astype(np.float64)
+        return cls(confidence[order], right, np.cumsum(n) - n, n, int((~several).sum()))
 
     @property
     def success(self) -> FloatArray:
@@ -108,8 +102,7 @@ class Groups:
 
     def mean(self, values: FloatArray) -> FloatArray:
         """The mean of `values`, one per response, over every question."""
-        means: FloatArray = np.add.reduceat(values, self.start) / self.n
-        return means
+        return np.add.reduceat(values, self.start) / self.n
 
     def ascending(self, values: FloatArray) -> FloatArray:
         """`values`, one per response, sorted within every question."""
@@ -125,6 +118,7 @@ def brier_floor(groups: Groups, table: ConfidenceTable, group_size: int) -> Floo
     success = groups.success
     noise = float((success * (1 - success) / (groups.n - 1)).mean())
     distance = groups.ascending(np.abs(groups.confidence - groups.repeat(success)))
+    far = np.add.reduceat((np.round(distance, DIGITS) >= NEAR).astype(np.int64), groups.start)
     brier = groups.mean((groups.confidence - groups.correct) ** 2)
 
     def lower(per_question: FloatArray) -> Lower:
@@ -143,7 +137,7 @@ def brier_floor(groups: Groups, table: ConfidenceTable, group_size: int) -> Floo
         support_floor=lower(_distance_to(frequent_values(table), success) ** 2),
         group_size=group_size,
         best_of_group=lower(largest_floor(distance, groups, group_size)),
-        reach=float((1 - _none_near(distance, groups, group_size)).mean()),
+        reach=float((1 - all_outside(far, groups.n, group_size)).mean()),
     )
 
 
@@ -155,8 +149,7 @@ def largest_floor(nearest_first: FloatArray, groups: Groups, draws: int) -> Floa
     place = np.arange(len(nearest_first)) - groups.repeat(groups.start)
     # Of equal distances the first has the right count and the others a lower one, so the maximum is exact.
     chance = all_outside(groups.repeat(groups.n) - place, groups.repeat(groups.n), draws)
-    floors: FloatArray = np.maximum.reduceat(nearest_first**2 * chance, groups.start)
-    return floors
+    return np.maximum.reduceat(nearest_first**2 * chance, groups.start)
 
 
 def all_outside(outside: IntArray, n: IntArray, draws: int) -> FloatArray:
@@ -178,14 +171,8 @@ def frequent_values(table: ConfidenceTable) -> FloatArray:
     return np.sort(table.values[order[:needed]])
 
 
-def _none_near(distance: FloatArray, groups: Groups, draws: int) -> FloatArray:
-    far = np.round(distance, DIGITS) >= NEAR
-    return all_outside(np.add.reduceat(far.astype(np.int64), groups.start), groups.n, draws)
-
-
 def _distance_to(values: FloatArray, points: FloatArray) -> FloatArray:
     """The distance from every point to the nearest of `values`, which are ascending."""
     above = np.clip(np.searchsorted(values, points), 0, len(values) - 1)
     below = np.maximum(above - 1, 0)
-    nearest: FloatArray = np.minimum(np.abs(values[above] - points), np.abs(values[below] - points))
-    return nearest
+    return np.minimum(np.abs(values[above] - points), np.abs(values[below] - points))

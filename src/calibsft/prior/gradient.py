@@ -81,8 +81,7 @@ class Gradient:
 
 def expected_reward(values: FloatArray, success: float) -> FloatArray:
     """u_i = −E[(c_i − Z)²] for Z that is 1 with probability `success`."""
-    reward: FloatArray = -(success * (1 - success) + (values - success) ** 2)
-    return reward
+    return -(success * (1 - success) + (values - success) ** 2)
 
 
 def logit_gradient(probability: FloatArray, reward: FloatArray) -> FloatArray:
@@ -108,6 +107,7 @@ def reward_gradient(table: ConfidenceTable, success: FloatArray | None = None) -
     probability = table.n / table.responses
     reward, gradient, size, spread = _mean_over_contexts(table.values, probability, values, rates)
     norm, epsilon = float(size.sum()), float(1 - probability.max())
+    columns = [table.values, probability, reward, gradient, size, probability * spread]
     rare = probability < RARE
     return Gradient(
         context="everything" if success is None else "question",
@@ -115,12 +115,7 @@ def reward_gradient(table: ConfidenceTable, success: FloatArray | None = None) -
         format=name,
         format_values=len(values),
         format_bands=len(np.unique(band_of(values))) if name else BANDS,
-        values=tuple(
-            ValueGradient(*numbers)
-            for numbers in np.stack(
-                [table.values, probability, reward, gradient, size, probability * spread], axis=1
-            ).tolist()
-        ),
+        values=tuple(ValueGradient(*numbers) for numbers in np.stack(columns, axis=1).tolist()),
         epsilon=epsilon,
         spread=spread,
         norm=norm,

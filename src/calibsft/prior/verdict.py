@@ -17,10 +17,13 @@ Nothing is decided from fewer than 50 right or 50 wrong responses: the AUROC of 
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from calibsft.prior.concentration import Concentration
-from calibsft.prior.floor import NEAR, RELIABLE_RESPONSES, Floor
-from calibsft.prior.gradient import RARE, Gradient
+from calibsft.prior.floor import NEAR, RELIABLE_RESPONSES
+from calibsft.prior.gradient import RARE
+
+if TYPE_CHECKING:
+    from calibsft.prior.diagnosis import Diagnosis
 
 UNINFORMATIVE_AUROC = 0.55
 FEW_BANDS = 0.5
@@ -46,38 +49,23 @@ class Verdict:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """What a verdict is based on."""
-
-    everything: Concentration
-    right: int
-    auroc: float | None
-    ece: float
-    gradient: Gradient
-    floor: Floor | None
-    unreadable: float
-    malformed: float | None
-
-
-def verdict(found: Findings) -> Verdict:
-    """Weigh the findings; see the top of this file for the reasons and their limits."""
+def verdict(found: "Diagnosis") -> Verdict:
+    """Weigh what is known about a prior; see the top of this file for the reasons and their limits."""
     notes = _notes(found)
-    too_few = _too_few(found)
-    if too_few:
+    if too_few := _too_few(found):
         return Verdict(None, (too_few,), notes)
     against = [_knows_nothing(found), _few_and_off(found), _out_of_reach(found)]
     reasons = tuple(reason for reason in against if reason)
     return Verdict(True, reasons, notes) if reasons else Verdict(False, _strengths(found), notes)
 
 
-def is_concentrated(found: Findings) -> bool:
+def is_concentrated(found: "Diagnosis") -> bool:
     """Whether confidence fills less than half of the bands that it could fill."""
     return found.everything.effective_bands < FEW_BANDS * found.gradient.format_bands
 
 
-def _too_few(found: Findings) -> str | None:
-    right, wrong = found.right, found.everything.n - found.right
+def _too_few(found: "Diagnosis") -> str | None:
+    right, wrong = (part.n if part else 0 for part in (found.correct, found.incorrect))
     if right == 0:
         return (
             "every response is wrong: nothing shows whether confidence tells right from wrong answers, and"
@@ -93,7 +81,7 @@ def _too_few(found: Findings) -> str | None:
     return None
 
 
-def _knows_nothing(found: Findings) -> str | None:
+def _knows_nothing(found: "Diagnosis") -> str | None:
     if found.auroc is None or found.auroc >= UNINFORMATIVE_AUROC:
         return None
     return (
@@ -102,7 +90,7 @@ def _knows_nothing(found: Findings) -> str | None:
     )
 
 
-def _few_and_off(found: Findings) -> str | None:
+def _few_and_off(found: "Diagnosis") -> str | None:
     if found.ece < OFF or not is_concentrated(found):
         return None
     everything, gradient = found.everything, found.gradient
@@ -118,7 +106,7 @@ def _few_and_off(found: Findings) -> str | None:
     )
 
 
-def _out_of_reach(found: Findings) -> str | None:
+def _out_of_reach(found: "Diagnosis") -> str | None:
     floor = found.floor
     if floor is None or not floor.reliable or not is_concentrated(found):
         return None
@@ -132,7 +120,7 @@ def _out_of_reach(found: Findings) -> str | None:
     )
 
 
-def _strengths(found: Findings) -> tuple[str, ...]:
+def _strengths(found: "Diagnosis") -> tuple[str, ...]:
     knows = f"confidence tells right from wrong answers: AUROC {found.auroc:.2f}, where 0.5 is chance"
     if is_concentrated(found):
         return knows, f"few values, but they are right (ECE {found.ece:.2f}): {_extent(found)}"
@@ -140,12 +128,12 @@ def _strengths(found: Findings) -> tuple[str, ...]:
     return knows, f"RL has values to choose from: {_extent(found)}{off}"
 
 
-def _extent(found: Findings) -> str:
+def _extent(found: "Diagnosis") -> str:
     everything, bands = found.everything, found.gradient.format_bands
     return f"{everything.effective_support:.1f} in effect, which fill {everything.effective_bands:.1f} of {bands} bands of 0.1"
 
 
-def _notes(found: Findings) -> tuple[str, ...]:
+def _notes(found: "Diagnosis") -> tuple[str, ...]:
     notes = []
     if found.unreadable >= MANY_UNREWARDED:
         notes.append(

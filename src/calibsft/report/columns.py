@@ -4,7 +4,7 @@ Metrics come from `metrics.METRICS` with their titles and directions; only colum
 Does not know models, benchmarks or markup.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from calibsft.metrics.metric import Column, Metric, one_decimal, percent
@@ -50,13 +50,13 @@ FORM_COLUMNS = (
     Column("unreadable", "Unreadable", "lower", percent, "unreadable"),
     Column("malformed", "Malformed", "lower", percent, "malformed"),
 )
-CORRELATIONS = (Column("pearson", "r"), Column("spearman", "ρ"))
 DISTINCT = Column("distinct_values", "Distinct values / question", None, one_decimal)
 SPLIT_COLUMNS: tuple[Column, ...] = (*_over_datasets(MAIN), *FORM_COLUMNS)
 DATASET_COLUMNS: tuple[Column, ...] = (*MAIN, *FORM_COLUMNS)
 FURTHER_COLUMNS: tuple[Column, ...] = (
     *(metric for metric in FURTHER if metric.better),
-    *CORRELATIONS,
+    Column("pearson", "r"),
+    Column("spearman", "ρ"),
     *(metric for metric in FURTHER if not metric.better),
 )
 # The first and the last steps of one training do not compete: neither is marked as better.
@@ -66,16 +66,15 @@ SEED_COLUMNS: tuple[Column, ...] = (*_over_datasets(MAIN), DISTINCT)
 
 def metric_table(
     title: str,
-    names: tuple[str, ...],
-    keys: Iterable[Sequence[str]],
+    keys: Mapping[str, Sequence[str]],
     columns: Sequence[Column],
     body: Iterable[Sequence[Cell]],
     labels: int = 1,
     note: str = "",
 ) -> Table:
-    """A table whose rows begin with their `keys`, under the titles `names`, before their cells of `columns`."""
-    rows = tuple((*map(Cell, key), *cells) for key, cells in zip(keys, body, strict=True))
-    return Table(title, (*names, *(column.header for column in columns)), rows, labels, note)
+    """A table that begins with the columns `keys`, texts by their title, before the cells of `columns`."""
+    rows = tuple((*map(Cell, key), *cells) for *key, cells in zip(*keys.values(), body, strict=True))
+    return Table(title, (*keys, *(column.header for column in columns)), rows, labels, note)
 
 
 def metric_rows(columns: Sequence[Column], parts: Sequence[Metrics]) -> list[tuple[Cell, ...]]:

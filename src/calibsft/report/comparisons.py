@@ -10,18 +10,11 @@ from calibsft.metrics.compare import differences
 from calibsft.metrics.metric import Column, one_decimal, percent
 from calibsft.metrics.result import Difference
 from calibsft.prior import diagnose
-from calibsft.report.columns import (
-    COMPARED,
-    DATASET_COLUMNS,
-    JUDGED,
-    MISSING,
-    metric_rows,
-    metric_table,
-    whole,
-)
+from calibsft.report.columns import COMPARED, DATASET_COLUMNS, JUDGED, MISSING, metric_rows, metric_table
 from calibsft.report.markup import Cell, Table
 from calibsft.report.splits import mean_over_all, split_title
 from calibsft.report.summary import ModelResult
+from calibsft.schema import QUESTION_KEYS
 
 DIFFERENCES_NOTE = (
     "Paired differences of means over benchmarks, with 95 % intervals by drawing questions; bold where the whole"
@@ -33,8 +26,8 @@ VERDICTS = {True: "yes", False: "no", None: "cannot be told"}
 def difference_tables(models: Sequence[ModelResult], splits: Sequence[str]) -> list[Table]:
     """Every model less its counterpart, by split: what CalibSFT changes, or what differs from the first file."""
     by_label = {model.label: model for model in models}
-    pairs = [(model, by_label[model.counterpart]) for model in models if model.counterpart in by_label]
-    pairs = [pair for pair in pairs if _share_questions(*pair)]
+    known = [(model, by_label[model.counterpart]) for model in models if model.counterpart in by_label]
+    pairs = [pair for pair in known if _share_questions(*pair)]
     if not pairs:
         return []
     title = "What CalibSFT changes" if all(model.calibrated for model, _ in pairs) else "Differences"
@@ -42,8 +35,7 @@ def difference_tables(models: Sequence[ModelResult], splits: Sequence[str]) -> l
     return [
         metric_table(
             f"{title}, {split_title(split).lower()}",
-            ("",),
-            [(f"{model.label} − {other.label}",) for model, other in pairs],
+            {"": [f"{model.label} − {other.label}" for model, other in pairs]},
             JUDGED,
             [
                 [_difference_cell(metric, part.get(split, {}).get(metric.name)) for metric in JUDGED]
@@ -57,10 +49,9 @@ def difference_tables(models: Sequence[ModelResult], splits: Sequence[str]) -> l
 
 
 def _share_questions(model: ModelResult, other: ModelResult) -> bool:
-    keys = ["dataset", "question_id"]
-    if not all({*keys} <= {*side.rows.columns} for side in (model, other)):
+    if not all({*QUESTION_KEYS} <= {*side.rows.columns} for side in (model, other)):
         return False
-    return not model.rows.select(keys).join(other.rows, on=keys, how="semi").is_empty()
+    return not model.rows.join(other.rows, on=QUESTION_KEYS, how="semi").is_empty()
 
 
 def _difference_cell(column: Column, found: Difference | None) -> Cell:
@@ -79,19 +70,18 @@ def _signed(value: float) -> str:
 
 def estimator_table(models: Sequence[ModelResult]) -> Table | None:
     """Every estimator of every model that has more than one, means over benchmarks; None if none has."""
-    found = [
-        (model.label, name, mean_over_all(scores))
-        for model in models
-        for name, scores in model.estimators.items()
-    ]
-    if not found:
+    parts = [mean_over_all(scores) for model in models for scores in model.estimators.values()]
+    if not parts:
         return None
-    keys = [(label, name, whole(part["n"])) for label, name, part in found]
+    keys = {
+        "Model": [model.label for model in models for _ in model.estimators],
+        "Estimator": [name for model in models for name in model.estimators],
+        "Answers": [f"{part['n']:,}" for part in parts],
+    }
     # None of them is marked as best.
-    marked = metric_rows(DATASET_COLUMNS, [part for *_, part in found])
-    body = [[Cell(cell.text) for cell in row] for row in marked]
+    body = [[Cell(cell.text) for cell in row] for row in metric_rows(DATASET_COLUMNS, parts)]
     title = "Confidence by estimator, mean over benchmarks"
-    return metric_table(title, ("Model", "Estimator", "Answers"), keys, DATASET_COLUMNS, body, labels=2)
+    return metric_table(title, keys, DATASET_COLUMNS, body, labels=2)
 
 
 def prior_table(models: Sequence[ModelResult]) -> Table | None:
@@ -104,7 +94,7 @@ def prior_table(models: Sequence[ModelResult]) -> Table | None:
 def _prior_row(model: ModelResult) -> tuple[Cell, ...] | None:
     if model.rows["confidence"].drop_nulls().is_empty():
         return None
-    keys = [name for name in ("dataset", "question_id") if name in model.rows.columns]
+    keys = [name for name in QUESTION_KEYS if name in model.rows.columns]
     questions = model.rows.select(keys).to_struct() if "question_id" in keys else None
     found = diagnose(model.rows["confidence"], model.rows["correct"], questions)
     stated = found.everything

@@ -72,9 +72,7 @@ class Content:
 def build_content(summary: RunSummary, pictures: Sequence[str] = ("svg",)) -> Content:
     """Turn a run's results into tables, figures and texts; refuses a run without an evaluated or trained model.
 
-    Parameters
-    ----------
-    pictures : the kinds in which figures are drawn; the page needs SVG.
+    Figures are drawn as each kind of `pictures`; the page needs SVG.
     """
     if not summary.models and not summary.training:
         raise InputError(f"run '{summary.name}' has no evaluated model; run `calibsft eval` first")

@@ -1,6 +1,7 @@
 """Decisions as plain text for a terminal: what was certified, what it does, and the table it comes from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import astuple
 
 from calibsft.decisions import Certificate, Route, Spread
 from calibsft.decisions.policy import ABSTAIN, Policy
@@ -9,16 +10,15 @@ from calibsft.text_table import table_lines
 # Of 101 thresholds a terminal shows every tenth, the chosen one and the one below it.
 SHOWN_EVERY = 10
 
-_Row = tuple[int, int, int, float | None, float, bool]
-
 
 def certificate_lines(
     certificate: Certificate, perfect: float, held_out: Mapping[str, Spread | None], splits: int
 ) -> list[str]:
     """What may be answered, here and on held-out halves, beside a perfect ranking."""
-    lines = [_verdict(certificate.threshold, "answer", "abstain on everything")]
-    bound = f"error rate at most {_percent(certificate.risk)}"
-    lines.append(_guarantee(bound, certificate))
+    lines = [
+        _verdict(certificate.threshold, "answer", "abstain on everything"),
+        _guarantee(f"error rate at most {_percent(certificate.risk)}", certificate),
+    ]
     chosen = certificate.chosen
     if chosen is None:
         best = min(certificate.candidates, key=lambda candidate: candidate.bound)
@@ -36,31 +36,27 @@ def certificate_lines(
             f"held out, mean ± sd over {splits} random halves: answers {_spread(held_out['coverage'])},"
             f" {_spread(held_out['risk'])} of them wrong"
         )
-    rows = [
-        (c.threshold, c.accepted, c.errors, c.error_rate, c.bound, c.passes) for c in certificate.candidates
-    ]
-    return [*lines, "", *_table(("answered", "wrong"), rows, certificate.threshold)]
+    return [*lines, "", *_table(("answered", "wrong"), certificate)]
 
 
 def route_lines(route: Route, held_out: Mapping[str, Spread | None], splits: int) -> list[str]:
     """What may stay local, here and on held-out halves."""
-    lines = [_verdict(route.threshold, "keep", "defer everything")]
-    lines.append(_guarantee(f"accuracy lost at most {_percent(route.epsilon)}", route))
     outcome, saved = route.outcome, route.outcome.tokens_saved
     tokens = "" if saved is None else f", {_percent(saved)} of the strong model's tokens saved"
-    lines += [
+    lines = [
+        _verdict(route.threshold, "keep", "defer everything"),
+        _guarantee(f"accuracy lost at most {_percent(route.epsilon)}", route),
         f"these questions: {_percent(outcome.deferred)} deferred{tokens}, accuracy {_percent(outcome.accuracy)}",
         f"  lost: {_percent(outcome.gross_loss)} gross, {_percent(outcome.net_loss)} net of what the local model gains",
     ]
     if held_out:
         each = {name: _spread(spread) for name, spread in held_out.items()}
-        lines.append(f"held out, mean ± sd over {splits} random halves:")
-        lines.append(
+        lines += [
+            f"held out, mean ± sd over {splits} random halves:",
             f"  deferred {each['deferred']}, strong tokens saved {each['tokens_saved']}, accuracy {each['accuracy']},"
-            f" lost {each['gross_loss']} gross, {each['net_loss']} net"
-        )
-    rows = [(c.threshold, c.kept, c.events, c.event_rate, c.bound, c.passes) for c in route.candidates]
-    return [*lines, "", *_table(("kept", "events"), rows, route.threshold)]
+            f" lost {each['gross_loss']} gross, {each['net_loss']} net",
+        ]
+    return [*lines, "", *_table(("kept", "events"), route)]
 
 
 def policy_line(path: str, policy: Policy) -> str:
@@ -82,11 +78,11 @@ def _guarantee(bound: str, decision: Certificate | Route) -> str:
     return f"{wanted}{bound} {certainty} ({decision.procedure}, {decision.questions:,} questions)"
 
 
-def _table(counts: tuple[str, str], rows: Sequence[_Row], threshold: int | None) -> list[str]:
-    """Some of the rows: threshold, both counts, rate, bound, and whether it is certified."""
-    chosen = () if threshold is None else (threshold, threshold - 1)
+def _table(counts: tuple[str, str], decision: Certificate | Route) -> list[str]:
+    """Some of the candidates: threshold, both counts, rate, bound, and whether it is certified."""
+    chosen = () if decision.threshold is None else (decision.threshold, decision.threshold - 1)
     cells = [("threshold", *counts, "rate", "bound", "certified")]
-    for at, n, k, rate, bound, passes in rows:
+    for at, n, k, rate, bound, passes in map(astuple, decision.candidates):
         if at % SHOWN_EVERY == 0 or at in chosen:
             certified = "yes" if passes else "no"
             cells.append((_hundredths(at), f"{n:,}", f"{k:,}", _percent(rate), _percent(bound), certified))

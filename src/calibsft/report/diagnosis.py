@@ -25,15 +25,10 @@ def diagnosis_lines(found: Diagnosis) -> list[str]:
     for mark, sentences in (("- ", found.verdict.reasons), ("note: ", found.verdict.notes)):
         for sentence in sentences:
             lines += _wrapped(sentence, mark)
-    lines += [
-        "",
-        *_concentration_lines(found),
-        "",
-        *_histogram_lines(found),
-        "",
-        *_gradient_lines(found.gradient),
-    ]
-    return lines if found.floor is None else [*lines, "", *_floor_lines(found.floor)]
+    parts = [_concentration_lines(found), _histogram_lines(found), _gradient_lines(found.gradient)]
+    if found.floor:
+        parts.append(_floor_lines(found.floor))
+    return [*lines, *(line for part in parts for line in ("", *part))]
 
 
 def _wrapped(text: str, mark: str = "") -> list[str]:
@@ -53,11 +48,9 @@ def _concentration_lines(found: Diagnosis) -> list[str]:
     for name, part in parts.items():
         if part:
             counts = (f"{part.n:,}", f"{part.support:,}", f"{part.effective_support:.1f}")
-            shares = [
-                f"{value:.4f}" for value in (part.top1, part.top3, part.below_half, part.mean_confidence)
-            ]
+            shares = (part.top1, part.top3, part.below_half, part.mean_confidence)
             often = ", ".join(f"{value.confidence:.2f} ({percent(value.share)})" for value in part.top)
-            rows.append((name, *counts, *shares, often))
+            rows.append((name, *counts, *(f"{share:.4f}" for share in shares), often))
     return [*_wrapped(summary), *table_lines(rows, left=(0, len(TITLES) - 1))]
 
 

@@ -10,10 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from calibsft.artifacts import recorded_settings
-from calibsft.artifacts.lineage import CALIBSFT
+from calibsft.artifacts.lineage import CALIBSFT, FINE_TUNINGS, WARMUP
 from calibsft.rl.methods import METHODS
 
-BASE_TITLE, CALIBSFT_TITLE = "Base", "CalibSFT"
+BASE_TITLE = "Base"
+FINE_TUNED_TITLES = {WARMUP: "Warm-up", CALIBSFT: "CalibSFT"}
+
+
+def step_title(step: str) -> str:
+    """What reports call a step of a lineage."""
+    return FINE_TUNED_TITLES.get(step) or METHODS[step].title
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +38,8 @@ class Lineage:
     @property
     def title(self) -> str:
         """The name of the model without its seed."""
-        titles = [CALIBSFT_TITLE if step == CALIBSFT else METHODS[step].title for step in self.steps]
-        if not titles or (len(titles) == 1 and titles != [CALIBSFT_TITLE]):
+        titles = [step_title(step) for step in self.steps]
+        if not titles or (len(titles) == 1 and self.steps[0] in METHODS):
             titles.insert(0, BASE_TITLE)
         return "→".join(titles) + (f" ({self.other_format})" if self.other_format else "")
 
@@ -53,6 +59,10 @@ class Lineage:
         return CALIBSFT in self.steps
 
     @property
+    def warmed_up(self) -> bool:
+        return WARMUP in self.steps
+
+    @property
     def counterpart(self) -> "Lineage":
         """The model that had everything but CalibSFT."""
         steps = tuple(step for step in self.steps if step != CALIBSFT)
@@ -60,7 +70,7 @@ class Lineage:
 
     @property
     def starts_rl(self) -> bool:
-        return set(self.steps) <= {CALIBSFT}
+        return set(self.steps) <= FINE_TUNINGS.keys()
 
     @property
     def place(self) -> tuple[Any, ...]:
@@ -69,15 +79,8 @@ class Lineage:
         last = self.steps[-1] if self.steps else ""
         trained = methods.index(last) if last in methods else -1
         seed = -1 if self.seed is None else self.seed
-        return (
-            trained >= 0,
-            len(self.steps) > 1 and trained < 0,
-            trained,
-            self.other_format,
-            len(self.steps),
-            self.steps,
-            seed,
-        )
+        later = trained < 0 and len(self.steps) > 1
+        return trained, later, self.other_format, len(self.steps), self.steps, seed
 
 
 def lineages(root: Path, manifests: Mapping[str, Mapping[str, Any]]) -> dict[str, Lineage]:

@@ -6,10 +6,10 @@ HTML is written by the template, whose autoescape does this work there. Does not
 
 import html
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from calibsft.text import printable
+from calibsft.text_table import markdown_row
 
 # A span that begins with this is a standard deviation, not an interval.
 DEVIATION = "±"
@@ -59,15 +59,11 @@ def markdown_code(text: str, language: str = "") -> str:
 
 def markdown_table(table: Table) -> str:
     """`table` with its title and note; best cells are bold and numbers right-aligned."""
-    header = _line(markdown_text(name) for name in table.header)
-    rule = _line("---" if column < table.labels else "---:" for column in range(len(table.header)))
-    body = [_line(_cell(cell) for cell in row) for row in table.rows]
+    header = markdown_row(markdown_text(name) for name in table.header)
+    rule = markdown_row("---" if column < table.labels else "---:" for column in range(len(table.header)))
+    body = [markdown_row(_cell(cell) for cell in row) for row in table.rows]
     parts = [f"**{markdown_text(table.title)}**", "\n".join([header, rule, *body])]
     return "\n\n".join([*parts, markdown_text(table.note)] if table.note else parts)
-
-
-def _line(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
 
 
 def _cell(cell: Cell) -> str:

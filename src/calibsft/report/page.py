@@ -22,23 +22,17 @@ from calibsft.report.summary import RunSummary
 from calibsft.text import printable
 
 PAGE = "report.html"
+PAGE_ENDINGS = (".html", ".htm")
 TEMPLATES = Path(__file__).parent / "templates"
 PROSE_FROM = 80  # a cell with more characters holds sentences and needs room
 FOLD_ROWS = 12  # longer tables of the details are folded away
 
 
 def write_report(summary: RunSummary, folder: Path, pictures: Sequence[str] = tuple(KINDS)) -> Path:
-    """Write the report of a run into `folder`, replacing an earlier one.
+    """Write the report of a run into `folder`, replacing an earlier one; returns the path of report.html.
 
-    Each file appears complete or not at all; report.html comes last.
-
-    Parameters
-    ----------
-    pictures : the kinds of files that figures are saved as, SVG among them.
-
-    Returns
-    -------
-    The path of report.html.
+    Each file appears complete or not at all; report.html comes last. Figures are saved as each kind of `pictures`, SVG
+    among them.
     """
     make_folder(folder)  # fails before the work rather than after it
     content = build_content(summary, pictures)
@@ -56,6 +50,12 @@ def write_page(summary: RunSummary, page: Path) -> Path:
     make_folder(page.parent)
     write_text(page, _html(build_content(summary)))
     return page
+
+
+def write_to(summary: RunSummary, out: Path) -> Path:
+    """Write the page alone if `out` is named like one, else the report into the folder `out`; returns the page's path."""
+    is_page = out.suffix.lower() in PAGE_ENDINGS and not out.is_dir()
+    return (write_page if is_page else write_report)(summary, out)
 
 
 def _html(content: Content) -> str:

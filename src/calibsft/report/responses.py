@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from calibsft.artifacts import QUESTIONS, SUPERVISION, recorded_settings
+from calibsft.artifacts import QUESTIONS, SUPERVISION, recorded_settings, shards
 from calibsft.evaluation import ROWS
 from calibsft.report.summary import Responses
 from calibsft.responses.formats import Format, get_format
@@ -26,21 +26,20 @@ TRAINING_SHARE = 10
 TEXT_BYTES = 60_000_000
 # What the page shows of a response.
 SHOWN = (*KEYS, "correct", "confidence", "answer", "reason", "response")
+LENGTH = pl.col("response").str.len_bytes().alias("bytes")
 # What a token was trained for.
 NOTHING, REASONING, CONFIDENCE = 0, 1, 2
 
 
-def evaluated_responses(
-    folders: Sequence[tuple[str, Path]], most: int = RESPONSES, most_bytes: int = TEXT_BYTES
-) -> list[Responses]:
+def evaluated_responses(folders: Sequence[tuple[str, Path]], most: int = RESPONSES) -> list[Responses]:
     """The responses of the models evaluated in `folders` (label and folder), to the same questions where they share them."""
     if not folders or not most:
         return []
     tables = [pl.scan_parquet(folder / ROWS) for _, folder in folders]
-    chosen = choose_questions(pl.concat(map(_sizes, tables)), most, most_bytes).lazy()
+    chosen = choose_questions(pl.concat(map(_sizes, tables)), most, TEXT_BYTES)
     found = []
     for (label, folder), table in zip(folders, tables, strict=True):
-        rows = table.select(SHOWN).join(chosen, on=QUESTION_KEYS, how="semi").collect()
+        rows = _streamed(_answering(table.select(SHOWN), chosen))
         total = table.select(pl.len()).collect().item()
         found.append(Responses(label, False, rows, _questions_of(folder / "rollouts", rows), total))
     return found
@@ -71,11 +70,11 @@ def file_responses(label: str, rows: pl.DataFrame, most: int = RESPONSES) -> lis
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The stages that a training set comes from, by their folders' names."""
+    """The stages that a training set comes from, by their folders' names: one build, of one or several folders of rollouts."""
 
     build: str
-    rollout: str
-    verify: str
+    rollouts: tuple[str, ...]
+    verdicts: tuple[str, ...]
 
 
 def set_of(root: Path, manifests: Mapping[str, Mapping[str, Any]], stage: str) -> Origin | None:
@@ -85,44 +84,71 @@ def set_of(root: Path, manifests: Mapping[str, Mapping[str, Any]], stage: str) -
     build = next((name for name, found in manifests.items() if found["files"].get(SFT_TABLE) == data), None)
     if build is None:
         return None
-    rollout, verify = (by_content.get(manifests[build]["inputs"].get(kind)) for kind in ("rollout", "verify"))
-    return Origin(build, rollout, verify) if rollout and verify else None
+    inputs = manifests[build]["inputs"]
+    rollouts, verdicts = (
+        tuple(
+            by_content.get(content, "") for name, content in inputs.items() if name.partition("-")[0] == kind
+        )
+        for kind in ("rollout", "verify")
+    )
+    return Origin(build, rollouts, verdicts) if rollouts and all((*rollouts, *verdicts)) else None
 
 
 def trained_responses(
-    root: Path, origin: Origin, stage: str, source: str, most: int, most_bytes: int
+    root: Path, origin: Origin, stage: str, source: str, most: int, most_bytes: int, title: str = "CalibSFT"
 ) -> Responses:
-    """The training set of a fine-tuning stage with all rollouts of its questions; `source` is the model that gave them."""
+    """The training set of a fine-tuning stage with all rollouts of its questions.
+
+    `source` is the model that gave them, `title` the name of the fine-tuning.
+    """
     confidence_format = get_format(recorded_settings(root / origin.build)["format"])
     trained = pl.scan_parquet(root / stage / SUPERVISION)
     labels = pl.scan_parquet(root / origin.build / LABEL_TABLE)
-    texts = pl.scan_parquet(root / origin.rollout / "part-*.parquet").select(*KEYS, "response")
-    shown = labels.join(trained, on=QUESTION_KEYS, how="semi").join(texts, on=KEYS)
-    chosen = choose_questions(_sizes(shown), most, most_bytes).lazy()
-    rows = _with_targets(shown.join(chosen, on=QUESTION_KEYS, how="semi"), confidence_format)
-    verdicts = pl.scan_parquet(root / origin.verify / "part-*.parquet").select(*KEYS, "confidence", "answer")
+    texts = _scan(root, origin.rollouts).select(*KEYS, "response")
+    asked = trained.select(QUESTION_KEYS).unique().collect()
+    sizes = _answering(labels, asked).join(_answering(texts, asked).select(*KEYS, LENGTH), on=KEYS)
+    chosen = choose_questions(sizes, most, most_bytes)
+    shown = _answering(labels, chosen).join(_answering(texts, chosen), on=KEYS)
+    rows = _with_targets(shown, confidence_format)
+    verdicts = _answering(_scan(root, origin.verdicts), chosen).select(*KEYS, "confidence", "answer")
     rows = rows.lazy().join(verdicts, on=KEYS).join(_roles(trained), on=KEYS, how="left").collect().sort(KEYS)
     total = labels.select(pl.len()).collect().item()
-    label = f"training set of CalibSFT, from {source}"
-    return Responses(label, True, rows, _questions_of(root / origin.rollout, rows), total)
+    label = f"training set of {title}, from {source}"
+    questions = pl.concat(_questions_of(root / rollouts, rows) for rollouts in origin.rollouts)
+    return Responses(label, True, rows, questions.unique(QUESTION_KEYS, maintain_order=True), total)
+
+
+def _scan(root: Path, stages: Sequence[str]) -> pl.LazyFrame:
+    """The rows of these stages' shards."""
+    return pl.scan_parquet([shard for stage in stages for shard in shards(root / stage)])
 
 
 def choose_questions(sizes: pl.LazyFrame, most: int, most_bytes: int) -> pl.DataFrame:
     """Questions, evenly spread over all, with about `most` responses and `most_bytes` bytes of text at most."""
-    found = (
-        sizes.group_by(QUESTION_KEYS)
-        .agg(n=pl.len(), bytes=pl.col("bytes").sum())
-        .sort(QUESTION_KEYS)
-        .collect()
-    )
+    counted = sizes.group_by(QUESTION_KEYS).agg(n=pl.len(), bytes=pl.col("bytes").sum())
+    found = _streamed(counted.sort(QUESTION_KEYS))
     share = min(1.0, most / max(1, found["n"].sum()), most_bytes / max(1, found["bytes"].sum()))
     wanted = max(1, int(len(found) * share))
     chosen: pl.DataFrame = found[np.linspace(0, len(found) - 1, wanted).round().astype(int).tolist()]
     return chosen.select(QUESTION_KEYS)
 
 
+def _streamed(table: pl.LazyFrame) -> pl.DataFrame:
+    """The result of a query that looks at the texts of all responses, without all of them in memory."""
+    return table.collect(engine="streaming")
+
+
+def _answering(table: pl.LazyFrame, questions: pl.DataFrame) -> pl.LazyFrame:
+    """The responses to these questions, in order.
+
+    The filter keeps other texts from being decoded; rows that a join alone would choose keep all texts of their file.
+    """
+    known = table.filter(pl.col("question_id").is_in(questions["question_id"].implode()))
+    return known.join(questions.lazy(), on=QUESTION_KEYS, how="semi", maintain_order="left")
+
+
 def _sizes(table: pl.LazyFrame) -> pl.LazyFrame:
-    return table.select(*QUESTION_KEYS, bytes=pl.col("response").str.len_bytes())
+    return table.select(*QUESTION_KEYS, LENGTH)
 
 
 def _questions_of(rollouts: Path, rows: pl.DataFrame) -> pl.DataFrame:
@@ -133,7 +159,7 @@ def _questions_of(rollouts: Path, rows: pl.DataFrame) -> pl.DataFrame:
 
 def _with_targets(labelled: pl.LazyFrame, confidence_format: Format) -> pl.DataFrame:
     """Responses with the text of their target, null for those that are not trained on."""
-    rows = labelled.select(*KEYS, "correct", "reason", "response", *LABEL).collect()
+    rows = _streamed(labelled.select(*KEYS, "correct", "reason", "response", *LABEL))
     pairs = rows.select(LABEL).iter_rows()
     texts = [None if n is None else confidence_format.render(Fraction(n, d)) for n, d in pairs]
     return rows.drop(LABEL).with_columns(pl.Series("target", texts, pl.String))

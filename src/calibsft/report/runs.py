@@ -4,11 +4,8 @@ Takes every finished stage it finds, whether a recipe or single commands made it
 itself (`training`) nor draw or write anything.
 """
 
-import json
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,39 +21,24 @@ from calibsft.artifacts import (
     read_manifest,
     recorded_settings,
 )
+from calibsft.artifacts.lineage import CALIBSFT
 from calibsft.errors import InputError
-from calibsft.evaluation import ROWS, read_budgets, read_estimators, read_metrics
+from calibsft.evaluation import ROWS, read_budgets, read_estimators, read_metrics, rows_without_text
 from calibsft.report import responses as reading
-from calibsft.report.lineage import Lineage, lineages
+from calibsft.report.lineage import Lineage, lineages, step_title
 from calibsft.report.markup import markdown_table
 from calibsft.report.seed_tables import each_seed_table, spread_table
 from calibsft.report.splits import mean_over_all, shown_splits
-from calibsft.report.summary import (
-    ModelResult,
-    Responses,
-    RunSummary,
-    SeedResult,
-    StageCost,
-    TrainingRun,
-    TrainingSet,
-)
-from calibsft.report.training import is_rl_stage, read_gradient, read_training
-from calibsft.responses.formats import FORMATS
+from calibsft.report.summary import ModelResult, Responses, RunSummary, SeedResult, StageCost, TrainingRun
+from calibsft.report.training import read_gradient, read_training, read_training_set
 from calibsft.targets.summary import SUMMARY
-
-BUDGET_SCORES = ("pass@1", "ece")
 
 # Stages as a report lists them, by what they do.
 ORDER = ("base", "rollout", "verify", "evidence", "build", "sft", "rl", "prior", "eval", "report")
 
 
 def summarise(root: Path, responses: int = 0) -> RunSummary:
-    """Everything a report shows of the stages that are finished in `root`.
-
-    Parameters
-    ----------
-    responses : about how many responses can be read on the page.
-    """
+    """Everything a report shows of the stages that are finished in `root`, with about so many `responses` to read."""
     run = _Run.of(root)
     training = run.training()
     evaluated = run.evaluated(required=not training)
@@ -65,7 +47,10 @@ def summarise(root: Path, responses: int = 0) -> RunSummary:
         models=_models(run, evaluated, training),
         recipe_yaml=_recipe(root, run.manifests),
         command=f"calibsft report {root}",
-        training_sets=tuple(_training_set(root / name, run.label(name)) for name in run.having(SUMMARY)),
+        training_sets=tuple(
+            read_training_set(root / name, run.manifests[name], run.label(name))
+            for name in run.having(SUMMARY)
+        ),
         costs=tuple(_cost(root / name, manifest) for name, manifest in run.manifests.items()),
         training=training,
         gradients=tuple(read_gradient(root / name, run.label(name)) for name in run.having(GRADIENT)),
@@ -99,6 +84,11 @@ class _Run:
     def label(self, stage: str) -> str:
         return self.lineages[stage].label if stage in self.lineages else stage
 
+    def last_step(self, stage: str) -> str:
+        """What a training stage did to its model."""
+        steps = self.lineages[stage].steps if stage in self.lineages else ()
+        return step_title(steps[-1] if steps else CALIBSFT)
+
     def having(self, file: str) -> list[str]:
         """The stages that wrote such a file."""
         return [name for name in self.manifests if (self.root / name / file).is_file()]
@@ -116,7 +106,7 @@ class _Run:
         runs = [
             read_training(self.root / name, manifest, self.lineages[name])
             for name, manifest in self.manifests.items()
-            if is_rl_stage(manifest)
+            if name in self.lineages
         ]
         return tuple(run for run in runs if run is not None)
 
@@ -125,7 +115,7 @@ def summarise_training(folder: Path, label: str) -> RunSummary:
     """Everything a report shows of one training by RL, such as the folder that `calibsft rl` wrote."""
     manifest = read_manifest(folder)
     lineage = Lineage(tuple(manifest.get("lineage", ())))
-    training = read_training(folder, manifest, lineage) if is_rl_stage(manifest) else None
+    training = read_training(folder, manifest, lineage)
     if training is None:
         raise InputError(
             f"{folder}: neither a training by RL nor an evaluation; give what calibsft rl, eval or run wrote"
@@ -158,6 +148,7 @@ def _models(run: _Run, evaluated: Sequence[str], training: Iterable[TrainingRun]
                 starts_rl=lineage.starts_rl,
                 seed=lineage.seed,
                 title=lineage.title,
+                warmed_up=lineage.warmed_up,
             )
         found.append(model)
     return tuple(found)
@@ -165,8 +156,7 @@ def _models(run: _Run, evaluated: Sequence[str], training: Iterable[TrainingRun]
 
 def read_evaluation(folder: Path, label: str) -> ModelResult:
     """What an evaluation left behind, wherever it was made."""
-    # The texts are most of the file, and no table or figure needs them.
-    rows = pl.scan_parquet(folder / ROWS).drop("response", strict=False).drop_nulls("correct").collect()
+    rows = rows_without_text(folder).drop_nulls("correct")  # no table or figure needs the texts
     estimators = {found["estimator"]: found for found in read_estimators(folder)}
     model = ModelResult(label, rows, estimators=estimators)
     budgets = read_budgets(folder)
@@ -186,22 +176,9 @@ def read_evaluation(folder: Path, label: str) -> ModelResult:
 
 
 def _budgets(rows: Sequence[tuple[int | None, dict[str, Any]]]) -> pl.DataFrame:
-    cells = [(budget, *(scores[key] for key in BUDGET_SCORES)) for budget, scores in rows]
-    schema = {"budget": pl.Int64} | dict.fromkeys(BUDGET_SCORES, pl.Float64)
+    schema = {"budget": pl.Int64, "pass@1": pl.Float64, "ece": pl.Float64}
+    cells = [(budget, scores["pass@1"], scores["ece"]) for budget, scores in rows]
     return pl.DataFrame(cells, schema=schema, orient="row")
-
-
-def _training_set(folder: Path, label: str) -> TrainingSet:
-    found = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-    return TrainingSet(label, _by_text(found["before"]), _by_text(found["after"]), found["filtered"])
-
-
-def _by_text(histogram: dict[str, int]) -> dict[str, int]:
-    """Counts by the two-decimal text of the exact target."""
-    counts: Counter[str] = Counter()
-    for exact, count in histogram.items():
-        counts[FORMATS["probability"].render(Fraction(exact))] += count
-    return counts
 
 
 def _responses(run: _Run, evaluated: Sequence[str], most: int) -> tuple[Responses, ...]:
@@ -214,7 +191,9 @@ def _responses(run: _Run, evaluated: Sequence[str], most: int) -> tuple[Response
     return (
         *reading.evaluated_responses(folders, most),
         *(
-            reading.trained_responses(run.root, found, name, run.label(found.build), share, share_bytes)
+            reading.trained_responses(
+                run.root, found, name, run.label(found.build), share, share_bytes, run.last_step(name)
+            )
             for found, name in sets.items()
             if found is not None and share
         ),

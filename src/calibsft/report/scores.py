@@ -7,7 +7,7 @@ from typing import Any
 
 from calibsft.metrics.registry import METRICS
 from calibsft.metrics.result import Difference, Differences, Scores
-from calibsft.text_table import table_lines
+from calibsft.text_table import markdown_row, table_lines
 
 COLUMNS = ("n", *METRICS, "unreadable", "malformed", "pearson", "spearman")
 
@@ -29,8 +29,7 @@ def csv_lines(scores: Scores) -> list[str]:
     for kind, name, part in score_rows(scores):
         found = part.get("intervals", {})
         bounds = [end for metric in bounded for end in (found.get(metric) or ("", ""))]
-        values = ["" if (value := part.get(column)) is None else value for column in COLUMNS]
-        writer.writerow([kind, _harmless(name), *values, *bounds])
+        writer.writerow([kind, _harmless(name), *(part.get(column) for column in COLUMNS), *bounds])
     return text.getvalue().splitlines()
 
 
@@ -39,8 +38,7 @@ def markdown_lines(scores: Scores) -> list[str]:
     lines = ["| | " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * len(COLUMNS)]
     for kind, name, part in score_rows(scores):
         label = {"all": "all rows", "dataset": name}.get(kind, f"mean, {name}").replace("|", r"\|")
-        cells = " | ".join(_cell(part, column) for column in COLUMNS)
-        lines.append(f"| {label} | {cells} |")
+        lines.append(markdown_row((label, *(_cell(part, column) for column in COLUMNS))))
     return [*lines, "", f"ECE: {scores['overall']['ece_convention']}"]
 
 

@@ -20,20 +20,19 @@ from calibsft.report.summary import SeedResult
 def each_seed_table(results: Sequence[SeedResult], split: str = MEAN_OVER_DATASETS) -> Table:
     """One row per model and seed, seed by seed; a model that is the same for all seeds comes first.
 
-    Parameters
-    ----------
-    results : in the order to be shown.
-    split : "id", "ood", or all benchmarks.
+    `results` are in the order to be shown; `split` is "id", "ood", or all benchmarks.
     """
-    columns, keys, body = _columns(results), [], []
+    columns, body = _columns(results), []
+    keys: dict[str, list[str]] = {"Seed": [], "Model": []}
     seeds = sorted({result.seed for result in results}, key=lambda seed: -1 if seed is None else seed)
     for seed in seeds:
         same = [result for result in results if result.seed == seed]
-        keys += [(MISSING if seed is None else str(seed), result.title) for result in same]
+        keys["Seed"] += [MISSING if seed is None else str(seed)] * len(same)
+        keys["Model"] += [result.title for result in same]
         # The best is marked among the models of one seed.
         body += metric_rows(columns, [_metrics(result, split) for result in same])
     title = f"{split_title(split)}, {'1 seed' if len(seeds) == 1 else 'each seed'}"
-    return metric_table(title, ("Seed", "Model"), keys, columns, body, labels=2)
+    return metric_table(title, keys, columns, body, labels=2)
 
 
 def spread_table(results: Sequence[SeedResult], split: str = MEAN_OVER_DATASETS) -> Table | None:
@@ -57,8 +56,7 @@ def spread_table(results: Sequence[SeedResult], split: str = MEAN_OVER_DATASETS)
     ]
     return metric_table(
         f"{split_title(split)}, mean ± sd over {most} training seeds",
-        ("Model",),
-        [(title,) for title in by_title],
+        {"Model": list(by_title)},
         columns,
         spread,
         note=f"Seeds in the mean: {', '.join(short)}." if short else "",

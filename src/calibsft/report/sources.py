@@ -18,7 +18,7 @@ from calibsft.files.cells import text_column
 from calibsft.files.columns import require_columns
 from calibsft.files.parquet import ROWS
 from calibsft.files.reading import read_table
-from calibsft.metrics.files import EVERYTHING, FORM, read_scored
+from calibsft.metrics.files import EVERYTHING, FORM, ScoredFile
 from calibsft.metrics.selection import Where, parts
 from calibsft.report.responses import evaluated_responses, file_responses
 from calibsft.report.runs import read_evaluation, summarise, summarise_training
@@ -120,7 +120,7 @@ def _part(path: Path, label: str, malformed: str | None, responses: int, where: 
         return _selected(
             path, RunSummary(label, (read_evaluation(path, label),), responses=tuple(said)), where
         )
-    scored, _ = read_scored(path, malformed, where=where)
+    scored = ScoredFile(path, malformed, where=where).read()
     rows = _with_all_columns(_with_texts(path, scored, malformed, where) if responses else scored)
     said = file_responses(label, rows, responses)
     return RunSummary(label, (ModelResult(label, rows),), responses=tuple(said))
@@ -158,7 +158,7 @@ def _with_texts(path: Path, rows: pl.DataFrame, malformed: str | None, where: Wh
     if "response" not in table.columns:
         return rows
     # With "counted" only rows without `correct` are left out, so texts and scores stay aligned.
-    every, _ = read_scored(path, "counted", where=where)
+    every = ScoredFile(path, "counted", where=where).read()
     scored = table.filter(pl.col("correct").is_not_null())
     texts = [text_column(path, scored, name) for name in TEXTS if name in scored.columns]
     golds = [_golds(path, scored)] if "gold" in scored.columns else []

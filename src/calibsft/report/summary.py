@@ -31,6 +31,7 @@ class ModelResult:
     estimators : the scores of every confidence estimator by its name; empty where there is only the stated confidence.
     seed : the seed of its trainings, in a run that has several of them; else None.
     title : what the model is called whatever its seed; empty where that is its label.
+    warmed_up : whether it has been through a warm-up.
     """
 
     label: str
@@ -44,6 +45,7 @@ class ModelResult:
     estimators: dict[str, Any] = field(default_factory=dict)
     seed: int | None = None
     title: str = ""
+    warmed_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +60,17 @@ class StageCost:
 
 @dataclass(frozen=True, slots=True)
 class TrainingSet:
-    """What CalibSFT trained on, by the label of the model that wrote it.
+    """What fine-tuning trained on, by the label of the model that wrote it.
 
     `before` and `after` balancing count responses per target text (such as "0.37"); `filtered` counts those left out
-    by reason.
+    by reason. `imitated` says that responses kept their own confidence, as in a warm-up.
     """
 
     label: str
     before: dict[str, int]
     after: dict[str, int]
     filtered: dict[str, int]
+    imitated: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +85,7 @@ class TrainingRun:
     evals : held-out evaluations during training, one row per step and split: step, split, pass@1, auroc, brier, ece; None
         where there were none.
     seed : its seed, in a run that has several; else None.
+    warmed_up : whether a warm-up came before it.
     """
 
     label: str
@@ -91,6 +95,7 @@ class TrainingRun:
     steps: pl.DataFrame
     evals: pl.DataFrame | None = None
     seed: int | None = None
+    warmed_up: bool = False
 
     @property
     def distinct_values(self) -> float | None:

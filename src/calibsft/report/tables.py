@@ -7,6 +7,7 @@ text (`markup`) or know HTML.
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, TypeAlias
 
 import polars as pl
@@ -48,8 +49,7 @@ def further_tables(labels: Sequence[str], scores: Sequence[Score]) -> list[Table
     return [
         metric_table(
             f"Further metrics, {split_title(split).lower()}",
-            ("Model",),
-            [(label,) for label in labels],
+            {"Model": labels},
             FURTHER_COLUMNS,
             metric_rows(FURTHER_COLUMNS, parts),
         )
@@ -78,8 +78,7 @@ def _headline(split: str, labels: Sequence[str], parts: Sequence[Metrics]) -> Ta
     needs = "AUROC needs right and wrong answers; benchmarks in its mean:"
     return metric_table(
         f"{split_title(split)}, {count} benchmark{'s' if count != 1 else ''}",
-        ("Model",),
-        [(label,) for label in labels],
+        {"Model": labels},
         SPLIT_COLUMNS,
         body,
         note=f"{needs} {', '.join(short)}." if short else "",
@@ -88,15 +87,15 @@ def _headline(split: str, labels: Sequence[str], parts: Sequence[Metrics]) -> Ta
 
 def benchmark_table(labels: Sequence[str], scores: Sequence[Score], split_of: dict[str, str]) -> Table:
     """One row per benchmark and model; benchmarks in the order of `split_of` (name to split)."""
-    keys: list[tuple[str, ...]] = []
-    body: list[tuple[Cell, ...]] = []
-    for name, split in split_of.items():
-        parts = [score["datasets"].get(name, {}) for score in scores]
-        counts = [whole(part["n"]) if part else MISSING for part in parts]
-        keys += [(name, split.upper(), *pair) for pair in zip(labels, counts, strict=True)]
-        body += metric_rows(DATASET_COLUMNS, parts)
-    names = ("Benchmark", "Split", "Model", "Responses")
-    table = metric_table("Per benchmark", names, keys, DATASET_COLUMNS, body, labels=3)
+    parts = [[score["datasets"].get(name, {}) for score in scores] for name in split_of]
+    keys = {
+        "Benchmark": [name for name in split_of for _ in labels],
+        "Split": [split.upper() for split in split_of.values() for _ in labels],
+        "Model": [*labels] * len(split_of),
+        "Responses": [whole(part["n"]) if part else MISSING for part in chain(*parts)],
+    }
+    body = chain(*(metric_rows(DATASET_COLUMNS, part) for part in parts))
+    table = metric_table("Per benchmark", keys, DATASET_COLUMNS, body, labels=3)
     return replace(table, group=len(labels))
 
 
@@ -107,11 +106,11 @@ def training_table(runs: Sequence[TrainingRun]) -> Table:
         tenth = max(1, len(run.steps) // 10)
         first, last = f"first {tenth} of {len(run.steps)} steps", f"last {tenth}"
         for name, steps in ((first, run.steps[:tenth]), (last, run.steps[-tenth:])):
-            keys.append((f"{run.label}, {name}",))
+            keys.append(f"{run.label}, {name}")
             means.append({column.name: steps[column.name].mean() for column in TRAINING_COLUMNS})
     note = "Means over the first and the last tenth of the rollout steps."
     body = metric_rows(TRAINING_COLUMNS, means)
-    return metric_table("Training by RL", ("Training",), keys, TRAINING_COLUMNS, body, note=note)
+    return metric_table("Training by RL", {"Training": keys}, TRAINING_COLUMNS, body, note=note)
 
 
 def excluded_table(labels: Sequence[str], scores: Sequence[Score]) -> Table | None:
@@ -121,9 +120,9 @@ def excluded_table(labels: Sequence[str], scores: Sequence[Score]) -> Table | No
         return None
     columns = [column for column in DATASET_COLUMNS if column.name in EXCLUDED_KEYS]
     body = metric_rows(columns, [part.get("excluded", part) for part in parts])
-    keys = [(label, percent(part["unreadable"])) for label, part in zip(labels, parts, strict=True)]
+    keys = {"Model": labels, "Unreadable": [percent(part["unreadable"]) for part in parts]}
     title = "Without unreadable confidences, mean over all benchmarks"
-    return metric_table(title, ("Model", "Unreadable"), keys, columns, body)
+    return metric_table(title, keys, columns, body)
 
 
 def reasons_table(models: Sequence[ModelResult]) -> Table | None:

@@ -80,8 +80,9 @@ def evaluation_lines(scores: dict[str, Any]) -> list[str]:
     lines = _metric_lines(("", "n"), rows, (*shown_in("terminal"), *FORM_COLUMNS))
     lines.append(f"ECE: {scores['overall']['ece_convention']}")
     if estimators := scores.get("estimators"):
-        pooled = [(found["estimator"], found["overall"]) for found in estimators]
-        rows = [((name, f"{part['n']:,}"), part) for name, part in pooled]
+        rows = [
+            ((found["estimator"], f"{found['overall']['n']:,}"), found["overall"]) for found in estimators
+        ]
         lines += ["", *_metric_lines(("estimator", "n"), rows, MAIN)]
     if budgets := scores.get("budgets"):
         rows = [((f"{cut['budget']:,}", f"{cut['forced']:.1%}"), cut["overall"]) for cut in budgets]

@@ -1,30 +1,32 @@
-"""Read the files of an RL stage: its journal, its evaluations on holdouts, and the gradient of the model it started from.
+"""Read the files of trainings: what was trained on, the journal of RL, its evaluations on holdouts, and the gradient before it.
 
 Knows the files of one stage folder; which folders there are is `runs`. Does not smooth or draw anything.
 """
 
 import json
+from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from calibsft.artifacts import EVALS, GRADIENT, JOURNAL
+from calibsft.artifacts.lineage import WARMUP
 from calibsft.errors import InputError
 from calibsft.report.columns import COMPARED
 from calibsft.report.lineage import Lineage
-from calibsft.report.summary import GradientShare, TrainingRun
+from calibsft.report.summary import GradientShare, TrainingRun, TrainingSet
+from calibsft.responses.formats import FORMATS
+from calibsft.targets.summary import SUMMARY
 
 SAMPLED = ("distinct_values", "confidence_entropy")
 
 
-def is_rl_stage(manifest: dict[str, Any]) -> bool:
-    """Whether a finished stage trained by RL; a journal alone does not say so, since CalibSFT keeps one too."""
-    return "method" in manifest
-
-
 def read_training(folder: Path, manifest: dict[str, Any], lineage: Lineage) -> TrainingRun | None:
-    """The steps and evaluations of an RL stage; None when it has no journal or the journal is empty."""
+    """The steps and evaluations of an RL stage; None for another stage, and when it has no journal or an empty one."""
+    if "method" not in manifest:  # a journal alone does not tell: CalibSFT keeps one too
+        return None
     steps = _frame(_lines(folder / JOURNAL), {"step": pl.Int64}, (*COMPARED, *SAMPLED))
     if steps.is_empty():
         return None
@@ -42,6 +44,7 @@ def read_training(folder: Path, manifest: dict[str, Any], lineage: Lineage) -> T
         steps=steps,
         evals=evals,
         seed=lineage.seed,
+        warmed_up=lineage.warmed_up,
     )
 
 
@@ -51,6 +54,21 @@ def read_gradient(folder: Path, label: str) -> GradientShare:
     found = _object(path.read_text(encoding="utf-8"), str(path), folder)
     values = _frame(found["values"], {}, ("confidence", "probability", "gradient_share"))
     return GradientShare(label, found["contexts"], values)
+
+
+def read_training_set(folder: Path, manifest: dict[str, Any], label: str) -> TrainingSet:
+    """What a stage of targets counted in the responses of the model called `label`."""
+    found = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
+    before, after = _by_text(found["before"]), _by_text(found["after"])
+    return TrainingSet(label, before, after, found["filtered"], manifest.get("step") == WARMUP)
+
+
+def _by_text(histogram: dict[str, int]) -> dict[str, int]:
+    """Counts by the two-decimal text of the exact target."""
+    counts: Counter[str] = Counter()
+    for exact, count in histogram.items():
+        counts[FORMATS["probability"].render(Fraction(exact))] += count
+    return counts
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

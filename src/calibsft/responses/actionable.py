@@ -15,11 +15,8 @@ ONLY_THE_WRITING = [reason.value for reason in Reason if reason.layout_holds and
 def actionable(rows: pl.DataFrame) -> pl.Series:
     """The confidences of `rows`, null for a response that is never confident.
 
-    Parameters
-    ----------
-    rows : `confidence`, null if it is unreadable; optionally `well_formed` and `reason`, the parser's code. A response
-        without `well_formed` counts as well formed. Without `reason`, a response that is not well formed is never
-        confident.
+    `rows` have `confidence`, null if it is unreadable, and optionally `well_formed` and `reason`, the parser's code. A response
+    without `well_formed` counts as well formed. Without `reason`, a response that is not well formed is never confident.
     """
     if "well_formed" not in rows.columns:
         return rows["confidence"]

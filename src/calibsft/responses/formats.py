@@ -6,8 +6,8 @@ grammar, which a well-formed response keeps to. `stated` is for scores and takes
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from calibsft.errors import unknown_name
@@ -44,8 +44,6 @@ LINGUISTIC_PROMPT = (
     f"{_LAYOUT}label</confidence>.{_CLOSING}"
 )
 
-_LABELS = {"low": Fraction(1, 4), "medium": Fraction(1, 2), "high": Fraction(3, 4)}
-
 
 def _nearest(value: Fraction, steps: int) -> int:
     """`value` in units of 1/steps, halves rounded up."""
@@ -68,12 +66,8 @@ class Format:
 
     Attributes
     ----------
-    grammar
-        Matches the whole text of a valid confidence.
-    words
-        Every text of the grammar.
-    value_of
-        The exact value of a text that matches the grammar.
+    values
+        The grammar: every text of a valid confidence, with its exact value.
     text_of
         The text nearest to a value in [0, 1].
     decimal
@@ -83,15 +77,22 @@ class Format:
 
     name: str
     system_prompt: str
-    grammar: re.Pattern[str]
-    words: tuple[str, ...]
-    value_of: Callable[[str], Fraction]
+    values: Mapping[str, Fraction] = field(repr=False, hash=False)
     text_of: Callable[[Fraction], str]
     decimal: bool = False
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Every text of the grammar."""
+        return tuple(self.values)
+
+    def value_of(self, word: str) -> Fraction:
+        """The exact value of a text of the grammar."""
+        return self.values[word]
+
     def read(self, text: str) -> Fraction | None:
         """The value of `text`, None if it is not in the grammar."""
-        return self.value_of(text) if self.grammar.fullmatch(text) else None
+        return self.values.get(text)
 
     def stated(self, text: str) -> Fraction | None:
         """The value of `text` as scores read it, None if it is unreadable."""
@@ -101,7 +102,7 @@ class Format:
         """The exact stated value that a table has as the float `number`."""
         if self.decimal:
             return Fraction(repr(number))
-        return next(value for value in map(self.value_of, self.words) if float(value) == number)
+        return next(value for value in self.values.values() if float(value) == number)
 
     def render(self, value: Fraction) -> str:
         """The text for `value`, which lies in [0, 1]."""
@@ -110,7 +111,6 @@ class Format:
         return self.text_of(value)
 
 
-_DECIMAL = re.compile(r"0\.[0-9][0-9]|1\.00")
 # The longest text of a double from 0.0001 on has 20 decimals; a text with more is no confidence.
 _PLAIN_DECIMAL = re.compile(r"[01]\.?|[01]?\.[0-9]{1,20}")
 
@@ -128,37 +128,23 @@ def plain_decimal(text: str) -> Fraction | None:
     return value if value <= 1 else None
 
 
+_DECIMALS = {_two_decimals(hundredths): Fraction(hundredths, 100) for hundredths in range(101)}
+_DIGITS = {str(digit): Fraction(digit, 9) for digit in range(10)}
+_LABELS = {"low": Fraction(1, 4), "medium": Fraction(1, 2), "high": Fraction(3, 4)}
+
+
 def _probability(name: str, steps: int) -> Format:
-    return Format(
-        name,
-        PROBABILITY_PROMPT,
-        _DECIMAL,
-        words=tuple(map(_two_decimals, range(101))),
-        value_of=lambda text: Fraction(int(text[0] + text[2:]), 100),
-        text_of=lambda value: _two_decimals(_nearest(value, steps) * (100 // steps)),
-        decimal=True,
-    )
+    def text_of(value: Fraction) -> str:
+        return _two_decimals(_nearest(value, steps) * (100 // steps))
+
+    return Format(name, PROBABILITY_PROMPT, _DECIMALS, text_of, decimal=True)
 
 
 FORMATS = {
     "probability": _probability("probability", 100),
     "probability-0.05": _probability("probability-0.05", 20),
-    "integer": Format(
-        "integer",
-        INTEGER_PROMPT,
-        re.compile(r"[0-9]"),
-        words=tuple("0123456789"),
-        value_of=lambda text: Fraction(int(text), 9),
-        text_of=lambda value: str(_nearest(value, 9)),
-    ),
-    "linguistic": Format(
-        "linguistic",
-        LINGUISTIC_PROMPT,
-        re.compile(r"low|medium|high"),
-        words=tuple(_LABELS),
-        value_of=_LABELS.__getitem__,
-        text_of=_render_label,
-    ),
+    "integer": Format("integer", INTEGER_PROMPT, _DIGITS, lambda value: str(_nearest(value, 9))),
+    "linguistic": Format("linguistic", LINGUISTIC_PROMPT, _LABELS, _render_label),
 }
 
 

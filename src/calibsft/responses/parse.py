@@ -90,8 +90,7 @@ class _Element:
 @dataclass(slots=True)
 class _Scan:
     elements: list[_Element] = field(default_factory=list)
-    think_closed: bool = False
-    open_tag: str | None = None
+    open_tag: str | None = "think"
     nested: bool = False
     preamble: bool = False
     unopened: list[str] = field(default_factory=list)  # names of closing tags that close nothing
@@ -120,16 +119,14 @@ def parse(text: str, format: str | Format = "probability", *, finished: bool = T
     written = _content(text, confidence).strip(_LAYOUT_SPACE) if confidence else ""
     value = confidence_format.stated(written)
     reason = _reason(text, scan, confidence_format.read(written), finished)
-    span = None
-    if confidence and value is not None and reason.layout_holds:
-        span = _value_span(text, confidence)
+    replaceable = value is not None and reason.layout_holds
     return Parsed(
         ok=reason is Reason.OK,
         reason=reason,
         think=contents.get("think"),
         answer=contents.get("answer"),
         value=value,
-        value_span=span,
+        value_span=_value_span(text, confidence) if confidence and replaceable else None,
     )
 
 
@@ -138,6 +135,15 @@ def replace_confidence(text: str, parsed: Parsed, rendered: str) -> str:
     if parsed.value_span is None:
         raise ValueError("only a response whose layout holds has a confidence to replace")
     start, stop = parsed.value_span
+    return text[:start] + rendered + text[stop:]
+
+
+def restate(text: str, rendered: str) -> str:
+    """`text`, a well-formed response, with its confidence value replaced, without parsing it again."""
+    confidence = _last_pair(text, "confidence")
+    if confidence is None:
+        raise ValueError("only a well-formed response has a confidence to replace")
+    start, stop = _value_span(text, confidence)
     return text[:start] + rendered + text[stop:]
 
 
@@ -150,13 +156,11 @@ def _scan(text: str) -> _Scan:
     """Find the elements. If no tag opens the reasoning, it begins at the start of the text."""
     scan = _Scan()
     opened_at = inner_at = 0
-    scan.open_tag = "think"
     think_may_open = True
     for tag in _TAG.finditer(text):
         closes, name = tag[1] == "/", tag[2]
         if closes and name == scan.open_tag:
             scan.elements.append(_Element(name, opened_at, inner_at, tag.start(), tag.end()))
-            scan.think_closed |= name == "think"
             scan.open_tag = None
         elif closes:
             scan.nested |= scan.open_tag is not None
@@ -170,7 +174,7 @@ def _scan(text: str) -> _Scan:
             scan.open_tag, opened_at, inner_at = name, tag.start(), tag.end()
         think_may_open = False
     # Without `</think>` everything is inside the reasoning; the last answer is read nevertheless.
-    if not scan.think_closed and (answer := _last_pair(text, "answer")):
+    if not scan.elements and (answer := _last_pair(text, "answer")):
         scan.elements.append(answer)
     return scan
 
@@ -202,11 +206,11 @@ def _reason(text: str, scan: _Scan, strict_value: Fraction | None, finished: boo
         return Reason.TRUNCATED
     if not text.strip():
         return Reason.EMPTY_RESPONSE
-    if not scan.think_closed:
+    names = [element.name for element in scan.elements]
+    if "think" not in names:
         return Reason.MISSING_THINK_END
     if scan.nested:
         return Reason.NESTED_TAG
-    names = [element.name for element in scan.elements]
     if len(set(names)) < len(names) or scan.open_tag in names or set(scan.unopened) & set(names):
         return Reason.DUPLICATE_TAG
     if scan.open_tag is not None:
@@ -223,11 +227,8 @@ def _layout_reason(text: str, scan: _Scan, names: list[str], strict_value: Fract
     if names != ["think", "answer", "confidence"]:
         return Reason.WRONG_ORDER
     think, answer, confidence = scan.elements
-    if (
-        scan.preamble
-        or text[think.stop : answer.start].strip()
-        or text[answer.stop : confidence.start].strip()
-    ):
+    between = text[think.stop : answer.start] + text[answer.stop : confidence.start]
+    if scan.preamble or between.strip():
         return Reason.STRAY_TEXT
     if text[confidence.stop :].strip():
         return Reason.TRAILING_TEXT

@@ -6,7 +6,7 @@ widened to whole tokens that make whole characters. A token on a border belongs 
 `<confidence>` is the first of the confidence.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -108,13 +108,8 @@ class TokenOffsets:
 
     def _search(self, char: int) -> int:
         wanted = self.text[: char + 1]
-        low, high = 0, len(self._ids)
-        while low < high:
-            middle = (low + high) // 2
-            if self._prefix(middle + 1).startswith(wanted):
-                high = middle
-            else:
-                low = middle + 1
+        tokens = range(len(self._ids))
+        low = bisect_left(tokens, True, key=lambda token: self._prefix(token + 1).startswith(wanted))
         # With byte fallback a cut character garbles characters before it, so an earlier token may be right.
         for count in range(low, 0, -1):
             if self._is_whole(count, char):

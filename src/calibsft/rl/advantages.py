@@ -34,8 +34,7 @@ def advantages_of(group: Group, method: Method, rewards: SegmentRewards) -> Segm
     """Centre each segment's rewards in the group; divide by their standard deviation if the method does."""
     size = len(group.correct_G)
     parts = (rewards.answer_G, rewards.confidence_G)
-    answer_G, confidence_G = (_relative(part_G, method.divide_by_std, size) for part_G in parts)
-    return SegmentAdvantages(answer_G, confidence_G)
+    return SegmentAdvantages(*(_relative(part_G, method.divide_by_std, size) for part_G in parts))
 
 
 def _relative(rewards_G: FloatArray | None, divide_by_std: bool, size: int) -> FloatArray:
@@ -116,8 +115,7 @@ def _checked_group(
     well_formed: Sequence[Any],
     q: float | None,
 ) -> Group:
-    sizes = {len(correct), len(confidence), len(well_formed)}
-    if len(sizes) > 1:
+    if not len(correct) == len(confidence) == len(well_formed):
         raise InputError(
             f"correct, confidence and well_formed have {len(correct)}, {len(confidence)} and {len(well_formed)} entries;"
             " give one of each per response"
@@ -143,22 +141,18 @@ def _booleans(name: str, values: Sequence[Any]) -> BoolArray:
     for index, value in enumerate(values):
         if not isinstance(value, Real | np.bool_) or value not in (0, 1):  # True and False are 1 and 0
             raise InputError(f"{name}[{index}] = {value!r} is neither true nor false; give booleans")
-    return np.array([bool(value) for value in values])
+    return np.array(values, dtype=bool)
 
 
 def _confidences(values: Sequence[Any], well_formed_G: BoolArray) -> FloatArray:
-    found = np.full(len(values), np.nan)
     for index, value in enumerate(values):
-        readable = _is_share(value)
-        unreadable = value is None or (
-            isinstance(value, Real) and value != value
-        )  # only NaN differs from itself
-        if not (readable or (unreadable and not well_formed_G[index])):
+        # Only NaN differs from itself.
+        unreadable = value is None or (isinstance(value, Real) and value != value)
+        if not (_is_share(value) or (unreadable and not well_formed_G[index])):
             raise InputError(
                 f"confidence[{index}] = {value!r} is not a number in [0, 1]; a response without one must be marked malformed"
             )
-        found[index] = float(value) if readable else np.nan
-    return found
+    return np.array(values, dtype=float)  # NaN for None
 
 
 def _is_share(value: Any) -> bool:

@@ -11,9 +11,10 @@ from itertools import pairwise
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from calibsft.rl.advantages import SegmentAdvantages, advantages_G_T, advantages_of
-from calibsft.rl.method import BoolArray, FloatArray, Method, SegmentRewards
+from calibsft.rl.method import FloatArray, Method, SegmentRewards
 from calibsft.rl.scoring import Response, ScoredGroup
 from calibsft.rl.settings import MethodSettings
 
@@ -45,10 +46,8 @@ def rewards_of(scored: ScoredGroup, method: Method, settings: MethodSettings) ->
     if buffer is None or rewards.answer_G is None:
         return rewards
     lengths_G = np.array([len(response.token_ids) for response in scored.responses])
-    penalty_G = overlong_penalty(lengths_G, settings.max_new_tokens, buffer)
-    if method.is_scalar:
-        return SegmentRewards.everywhere(rewards.answer_G + penalty_G)
-    return SegmentRewards(rewards.answer_G + penalty_G, rewards.confidence_G)
+    answer_G = rewards.answer_G + overlong_penalty(lengths_G, settings.max_new_tokens, buffer)
+    return SegmentRewards(answer_G, answer_G if method.is_scalar else rewards.confidence_G)
 
 
 def overlong_penalty(lengths_G: np.ndarray, limit: int, buffer: int) -> FloatArray:
@@ -63,19 +62,12 @@ def rows_of(scored: ScoredGroup, method: Method, settings: MethodSettings) -> li
     if method.dynamic_sampling and not scored.group.is_mixed:
         # Such a group trains confidence only: its answer rewards differ by format, not by correctness.
         segments = SegmentAdvantages(np.zeros(len(scored.responses)), segments.confidence_G)
-    marks_G_T = _padded([response.confidence_T for response in scored.responses])
-    placed_G_T = advantages_G_T(segments, marks_G_T)
+    marks = [torch.from_numpy(response.confidence_T) for response in scored.responses]
+    placed_G_T = advantages_G_T(segments, pad_sequence(marks, batch_first=True).numpy())
     return [
         Row(scored.prompt_ids, response, advantages_T[: len(response.token_ids)])
         for response, advantages_T in zip(scored.responses, placed_G_T, strict=True)
     ]
-
-
-def _padded(marks: Sequence[BoolArray]) -> BoolArray:
-    padded = np.zeros((len(marks), max(map(len, marks))), dtype=bool)
-    for row, mark in zip(padded, marks, strict=True):
-        row[: len(mark)] = mark
-    return padded
 
 
 def cut(rows: Sequence[Row], parts: int) -> list[Sequence[Row]]:
@@ -114,4 +106,4 @@ def tensors(
 
 
 def _pad(parts: list[Tensor], value: float, side: str) -> Tensor:
-    return torch.nn.utils.rnn.pad_sequence(parts, True, value, side)
+    return pad_sequence(parts, True, value, side)

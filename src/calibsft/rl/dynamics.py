@@ -49,16 +49,13 @@ def step_record(scored: ScoredGroup, method: Method, settings: MethodSettings) -
 
 def step_metrics(groups: Sequence[StepRecord]) -> dict[str, float]:
     """The step's figures by name, without undefined ones such as the AUROC if all responses are right."""
-    confidences = [c for group in groups for c in group.confidence]
-    correct = [z for group in groups for z in group.correct]
-    table = ConfidenceTable.from_rows(np.array([c or 0.0 for c in confidences]), np.array(correct))
-    reasons = Counter(reason for group in groups for reason in group.reasons)
-    malformed = {reason: count / len(correct) for reason, count in reasons.items() if reason != "ok"}
-    stated = [
-        (z, c, reason == "ok")
-        for group in groups
-        for z, c, reason in zip(group.correct, group.confidence, group.reasons, strict=True)
+    responses = [
+        row for group in groups for row in zip(group.correct, group.confidence, group.reasons, strict=True)
     ]
+    correct, confidences, reasons = zip(*responses, strict=True)
+    table = ConfidenceTable.from_rows(np.array([c or 0.0 for c in confidences]), np.array(correct))
+    counts = Counter(reasons).items()
+    malformed = {reason: count / len(responses) for reason, count in counts if reason != "ok"}
     shown = [metric.name for metric in shown_in("terminal")]
     metrics = {name: TABLE_METRICS[name](table) for name in shown if name in TABLE_METRICS}
     found: dict[str, float | None] = {
@@ -70,8 +67,8 @@ def step_metrics(groups: Sequence[StepRecord]) -> dict[str, float]:
         "unreadable": fmean(c is None for c in confidences),
         "response_tokens": fmean(n for group in groups for n in group.lengths),
         "reward/format": 1 - sum(malformed.values()),
-        "reward/correct": fmean(z and ok for z, _, ok in stated),
-        "reward/brier": fmean(ok * (1 - ((c or 0.0) - z) ** 2) for z, c, ok in stated),
+        "reward/correct": fmean(z and reason == "ok" for z, _, reason in responses),
+        "reward/brier": fmean((reason == "ok") * (1 - ((c or 0.0) - z) ** 2) for z, c, reason in responses),
         "reward_answer": _mean([group.reward_answer for group in groups]),
         "reward_confidence": _mean([group.reward_confidence for group in groups]),
         **{f"malformed/{reason}": share for reason, share in malformed.items()},

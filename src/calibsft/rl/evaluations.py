@@ -15,9 +15,10 @@ from calibsft.artifacts import EVALS, write_text
 from calibsft.evaluation import Benchmarks, evaluate_with, read_metrics
 from calibsft.evaluation.settings import EvalSettings
 from calibsft.progress import FIRST_PROCESS
-from calibsft.responses.formats import Format
+from calibsft.responses.prompts import Prompting
 from calibsft.rl.settings import RlSettings
 from calibsft.rollouts.collect import make_collector
+from calibsft.training.journal import lines_up_to
 from calibsft.verify.judged import AnswerJudge
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class HeldOutEvaluation(TrainerCallback):  # type: ignore[misc]
         trainer: "RlTrainer",
         evaluation: EvalSettings,
         settings: RlSettings,
-        confidence_format: Format,
+        prompting: Prompting,
         seed: int,
         folder: Path,
         label: str,
@@ -44,9 +45,9 @@ class HeldOutEvaluation(TrainerCallback):  # type: ignore[misc]
         self._trainer, self._settings, self._folder, self._label = trainer, settings, folder, label
         self._judge = judge
         self._every = settings.eval_every * settings.updates
-        self._evaluation = evaluation.model_copy(update={"limit": settings.eval_questions, "budgets": ()})
-        self._benchmarks = Benchmarks(self._evaluation)
-        self._collector = make_collector(trainer.policy.engine, confidence_format, evaluation, seed)
+        self._evaluation = evaluation.model_copy(update={"budgets": ()})
+        self._benchmarks = Benchmarks(self._evaluation, settings.eval_questions)
+        self._collector = make_collector(trainer.policy.engine, prompting, evaluation, seed)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         if state.global_step % self._every:
@@ -62,11 +63,6 @@ class HeldOutEvaluation(TrainerCallback):  # type: ignore[misc]
         folder = self._folder / FOLDER / f"step-{step:05d}"
         label = f"{self._label}, step {step}"
         evaluate_with(self._collector, self._evaluation, folder, label, self._benchmarks, self._judge)
-        metrics = read_metrics(folder)
-        lines = [line for line in _lines(self._folder / EVALS) if json.loads(line)["step"] < step]
-        lines.append(json.dumps({"step": step, "splits": metrics["splits"]}) + "\n")
-        write_text(self._folder / EVALS, "".join(lines))
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
+        line = json.dumps({"step": step, "splits": read_metrics(folder)["splits"]}) + "\n"
+        evals = self._folder / EVALS
+        write_text(evals, "".join([*lines_up_to(evals, step - 1), line]))

@@ -23,24 +23,12 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """All responses to one question in one rollout step.
+    """All responses to one question in one rollout step."""
 
-    Attributes
-    ----------
-    correct_G
-        Whether the answer is right, even if the response is malformed.
-    confidence_G
-        Stated confidence in [0, 1]; NaN if unreadable, which only a malformed response may be.
-    well_formed_G
-        Whether the response keeps to the format.
-    success_rate
-        The question's success rate before RL, in [0, 1]; None if unknown.
-    """
-
-    correct_G: BoolArray
-    confidence_G: FloatArray
-    well_formed_G: BoolArray
-    success_rate: float | None = None
+    correct_G: BoolArray  # whether the answer is right, even if the response is malformed
+    confidence_G: FloatArray  # stated, in [0, 1]; NaN if unreadable, which only a malformed response may be
+    well_formed_G: BoolArray  # whether the response keeps to the format
+    success_rate: float | None = None  # of the question before RL, in [0, 1]; None if unknown
 
     @property
     def counted_G(self) -> BoolArray:
@@ -88,37 +76,21 @@ class TokenSet(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """One way to turn a group of responses into rewards.
-
-    Attributes
-    ----------
-    rewards
-        Takes a group and the method's settings; returns one reward per response and segment.
-    settings
-        The class of the method's settings; its `name` is the method's name.
-    malformed
-        The reward of a malformed response as text, for documentation and model cards.
-    divide_by_std
-        Whether centred advantages are also divided by the group's standard deviation.
-    dynamic_sampling
-        Whether training uses only groups with right and wrong responses. Questions that the starting model always solves
-        are then left out from the start.
-    formats
-        The confidence formats that the rewards are defined for; empty for all.
-    needs_success_rate
-        Whether the rewards depend on the question's success rate before RL.
-    """
+    """One way to turn a group of responses into rewards."""
 
     name: str
     title: str
+    # From a group and the method's settings to one reward per response and segment.
     rewards: Callable[[Group, Any], SegmentRewards]
-    settings: type[MethodSettings]
-    malformed: str
+    settings: type[MethodSettings]  # its `name` is the method's name
+    malformed: str  # the reward of a malformed response as text, for documentation and model cards
     confidence_tokens: TokenSet = TokenSet.ALL
-    divide_by_std: bool = True
+    divide_by_std: bool = True  # divide centred advantages by the group's standard deviation too
+    # Whether training uses only groups with right and wrong responses. Questions that the starting model always solves
+    # are then left out from the start.
     dynamic_sampling: bool = True
-    formats: tuple[str, ...] = ()
-    needs_success_rate: bool = False
+    formats: tuple[str, ...] = ()  # the confidence formats that the rewards are defined for; empty for all
+    needs_success_rate: bool = False  # whether the rewards depend on the question's success rate before RL
 
     @property
     def is_scalar(self) -> bool:

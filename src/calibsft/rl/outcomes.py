@@ -14,26 +14,14 @@ from calibsft.rl.scoring import ScoredGroup
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of one process's share of a step; small, because processes exchange it.
+    """The result of one process's share of a step, in groups; small, because processes exchange it."""
 
-    Attributes
-    ----------
-    asked
-        Questions that the process has asked since training began.
-    generated, all_right, kept
-        Groups generated for this step, groups without a wrong response, and groups to train on.
-    well_formed
-        Whether any response of the step keeps to the format.
-    reasons
-        The count of each parser reason.
-    """
-
-    asked: int
+    asked: int  # questions since training began
     generated: int
-    all_right: int
-    kept: int
-    well_formed: bool
-    reasons: Counter[str]
+    all_right: int  # groups without a wrong response
+    kept: int  # groups to train on
+    well_formed: bool  # whether any response keeps to the format
+    reasons: Counter[str]  # of the parser
 
 
 def outcome_of(asked: int, generated: Sequence[ScoredGroup], kept: int) -> Outcome:

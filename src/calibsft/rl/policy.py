@@ -7,8 +7,6 @@ in the loss needs. Measures the time of its two phases.
 from collections.abc import Sequence
 from time import monotonic
 
-from transformers import PreTrainedModel
-
 from calibsft.engines.engine import Request, Sampling, TrainableEngine, sample_seed
 from calibsft.rl.sampling import Visit
 from calibsft.rl.scoring import ScoredGroup, Scorer
@@ -17,12 +15,7 @@ from calibsft.rl.scoring import ScoredGroup, Scorer
 class Policy:
     """Samples from the model in training.
 
-    Parameters
-    ----------
-    group_size
-        Responses per visit.
-    seed
-        A response's own seed is derived from this, the question and the response's number over all visits.
+    A response's own seed is derived from `seed`, the question and the response's number over all visits.
     """
 
     def __init__(
@@ -32,10 +25,6 @@ class Policy:
         self.group_size, self.seed = group_size, seed
         self.tokens = 0
         self._seconds = {"generate": 0.0, "verify": 0.0}
-
-    def use(self, model: PreTrainedModel) -> None:
-        """Sample from `model` from now on."""
-        self.engine.update_weights(model)
 
     def produce(self, visits: Sequence[Visit]) -> list[ScoredGroup]:
         """One scored group per visit."""

@@ -18,18 +18,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from calibsft.artifacts import QUESTIONS
+from calibsft.artifacts import QUESTIONS, shards
 from calibsft.errors import InputError
 from calibsft.evaluation import ROWS
 from calibsft.prior.gradient import logit_gradient
 from calibsft.progress import Progress
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse, replace_confidence
-from calibsft.responses.prompts import prompt_ids
+from calibsft.responses.prompts import Prompting
+from calibsft.schema import KEYS, QUESTION_KEYS
+from calibsft.sft.batches import collate
 from calibsft.sft.encode import Encoder, Example
-from calibsft.sft.head import logits_only_at
+from calibsft.sft.head import losses_at
+from calibsft.sft.loss import CONFIDENCE
 
-KEYS = ("dataset", "question_id", "sample")
 ROWS_AT_ONCE = 512
 
 
@@ -43,30 +45,32 @@ class Context:
 
 
 def read_contexts(
-    evaluation: Path, count: int, tokenizer: PreTrainedTokenizerBase, confidence_format: Format
+    evaluation: Path, count: int, tokenizer: PreTrainedTokenizerBase, prompting: Prompting
 ) -> list[Context]:
     """`count` well-formed responses, spread evenly over those of an evaluation."""
-    rows = pl.read_parquet(evaluation / ROWS).filter("well_formed").drop_nulls("correct").sort(KEYS)
-    if rows.is_empty():
+    kept = pl.scan_parquet(evaluation / ROWS).filter("well_formed").drop_nulls("correct")
+    keys = kept.select(KEYS).sort(KEYS).collect()
+    if keys.is_empty():
         raise InputError(f"{evaluation}: no response is well formed, so no confidence can be measured")
-    rows = rows[np.linspace(0, len(rows) - 1, min(count, len(rows))).round().astype(int)]
-    sampled = pl.read_parquet(evaluation / "rollouts" / "part-*.parquet").select(*KEYS, "token_ids")
-    asked = pl.read_parquet(evaluation / "rollouts" / QUESTIONS).select(*KEYS[:2], "question")
-    rows = rows.join(sampled, on=KEYS, maintain_order="left").join(asked, on=KEYS[:2], maintain_order="left")
-    encoder = Encoder(tokenizer, confidence_format)
+    keys = keys[np.linspace(0, len(keys) - 1, min(count, len(keys))).round().astype(int)]
+    rows = _rows_of(kept.select(*KEYS, "response", "correct"), keys)
+    sampled = _rows_of(pl.scan_parquet(shards(evaluation / "rollouts")).select(*KEYS, "token_ids"), keys)
+    asked = pl.read_parquet(evaluation / "rollouts" / QUESTIONS).select(*QUESTION_KEYS, "question")
+    rows = rows.join(sampled, on=KEYS, maintain_order="left").join(
+        asked, on=QUESTION_KEYS, maintain_order="left"
+    )
+    encoder = Encoder(tokenizer, prompting.format)
+    texts = rows.select("question", "response", "token_ids", "correct").iter_rows()
     return [
-        _context(
-            prompt_ids(tokenizer, question, confidence_format),
-            text,
-            ids[:-1] if ids[-1] == tokenizer.eos_token_id else ids,
-            correct,
-            encoder,
-            confidence_format,
-        )
-        for question, text, ids, correct in rows.select(
-            "question", "response", "token_ids", "correct"
-        ).iter_rows()
+        _context(prompting.ids(tokenizer, question), text, ids, correct, encoder, prompting.format)
+        for question, text, ids, correct in texts
     ]
+
+
+def _rows_of(table: pl.LazyFrame, keys: pl.DataFrame) -> pl.DataFrame:
+    """The rows with these keys, in their order; what other questions were answered is not decoded."""
+    near = table.filter(pl.col("question_id").is_in(keys["question_id"].implode()))
+    return keys.lazy().join(near, on=KEYS, maintain_order="left").collect(engine="streaming")
 
 
 def _context(
@@ -135,18 +139,8 @@ def _gradient_norm(model: PreTrainedModel, ways: Sequence[Example], weights: NDA
 
 def _logprobs(model: PreTrainedModel, ways: Sequence[Example]) -> Tensor:
     """The log-probability of the confidence part of each example, given what comes before it."""
-    ids = [torch.tensor(way.prompt + way.response) for way in ways]
-    ids_B_T = torch.nn.utils.rnn.pad_sequence(ids, batch_first=True).to(model.device)
-    mask_B_T = torch.zeros_like(ids_B_T)
-    for row, way in zip(mask_B_T, ways, strict=True):
-        row[: len(way)] = 1
-    # Position t predicts token t+1.
-    predicts_B_T = torch.zeros_like(mask_B_T, dtype=torch.bool)
-    for row, way in zip(predicts_B_T, ways, strict=True):
-        row[len(way.prompt) + way.confidence_at - 1 : len(way) - 1] = True
-    with logits_only_at(model.get_output_embeddings(), predicts_B_T):
-        logits_N_V = model(input_ids=ids_B_T, attention_mask=mask_B_T, use_cache=False).logits.float()
-    predicted_N = ids_B_T[predicts_B_T.roll(1, dims=1)]
-    logprobs_N = logits_N_V.log_softmax(-1).gather(-1, predicted_N[:, None]).squeeze(-1)
-    rows_N = predicts_B_T.nonzero()[:, 0]
-    return torch.zeros(len(ways), device=model.device).index_add(0, rows_N, logprobs_N)
+    batch = {name: tensor.to(model.device) for name, tensor in collate(ways).items()}
+    head, marked_B_T = model.get_output_embeddings(), batch["segments"] == CONFIDENCE
+    losses_N, predicted_B_T = losses_at(model, head, batch, marked_B_T)
+    rows_N = predicted_B_T.nonzero()[:, 0]
+    return torch.zeros(len(ways), device=model.device).index_add(0, rows_N, -losses_N)

@@ -14,11 +14,11 @@ from transformers import PreTrainedTokenizerBase
 from calibsft.artifacts import QUESTIONS, shards
 from calibsft.benchmarks.files import load_questions
 from calibsft.errors import InputError
+from calibsft.evaluation.same_questions import read_asked
 from calibsft.files.cells import row_of, text_column
 from calibsft.files.reading import read_table
 from calibsft.progress import info, warn
-from calibsft.responses.formats import Format
-from calibsft.responses.prompts import prompt_ids
+from calibsft.responses.prompts import Prompting
 from calibsft.rl.method import Method
 from calibsft.schema import QUESTION_KEYS, Question
 from calibsft.success_rates import count_endings, ending_lines, rate_questions
@@ -76,9 +76,7 @@ def _questions_of_rollouts(folder: Path) -> list[Question]:
         raise InputError(
             f"{folder}: no {QUESTIONS} there; give the folder that calibsft rollout wrote, or a file of questions"
         )
-    columns = ("question_id", "question", "gold", "grader", "dataset", "tolerance")
-    rows = pl.read_parquet(path).select(columns).iter_rows()
-    return [Question(id_, text, tuple(gold), *rest) for id_, text, gold, *rest in rows]
+    return read_asked(path)
 
 
 def _rates_of_file(path: Path, questions: Sequence[Question]) -> SuccessRates:
@@ -117,20 +115,26 @@ def training_questions(
     rates: SuccessRates,
     method: Method,
     tokenizer: PreTrainedTokenizerBase,
-    confidence_format: Format,
+    prompting: Prompting,
     max_prompt_tokens: int,
 ) -> list[TrainingQuestion]:
     """The questions that `method` trains on, in the given order."""
     if method.needs_success_rate:
         _require_rates(questions, rates, method)
-    kept = questions
-    if method.dynamic_sampling:
-        kept = [question for question in questions if rates.get((question.dataset, question.id)) != 1]
-        if len(kept) < len(questions):
-            info(
-                f"rl: {len(questions) - len(kept):,} of {len(questions):,} questions are always solved and left out"
-            )
-    found = [_with_prompt(question, rates, tokenizer, confidence_format) for question in kept]
+    kept = _unsolved(questions, rates) if method.dynamic_sampling else questions
+    found = [
+        TrainingQuestion(
+            question.dataset,
+            question.id,
+            question.golds,
+            question.grader,
+            prompting.ids(tokenizer, question.text),
+            rates.get((question.dataset, question.id)),
+            question.tolerance,
+            question.text,
+        )
+        for question in kept
+    ]
     short = [question for question in found if len(question.prompt_ids) <= max_prompt_tokens]
     if len(short) < len(found):
         warn(f"rl: {len(found) - len(short):,} prompts exceed {max_prompt_tokens} tokens and are left out")
@@ -151,19 +155,9 @@ def _require_rates(questions: Sequence[Question], rates: SuccessRates, method: M
         )
 
 
-def _with_prompt(
-    question: Question,
-    rates: SuccessRates,
-    tokenizer: PreTrainedTokenizerBase,
-    confidence_format: Format,
-) -> TrainingQuestion:
-    return TrainingQuestion(
-        question.dataset,
-        question.id,
-        question.golds,
-        question.grader,
-        prompt_ids(tokenizer, question.text, confidence_format),
-        rates.get((question.dataset, question.id)),
-        question.tolerance,
-        question.text,
-    )
+def _unsolved(questions: Sequence[Question], rates: SuccessRates) -> Sequence[Question]:
+    """The questions that are not always solved."""
+    kept = [question for question in questions if rates.get((question.dataset, question.id)) != 1]
+    if left_out := len(questions) - len(kept):
+        info(f"rl: {left_out:,} of {len(questions):,} questions are always solved and left out")
+    return kept

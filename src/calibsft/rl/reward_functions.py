@@ -61,7 +61,12 @@ def trl_reward(
     InputError
         At once for an unsuitable method, setting or format; later, when called, for a missing column or a bad value.
     """
-    chosen, written = _scalar_method(method), get_format(confidence_format)
+    chosen, written = get_method(method), get_format(confidence_format)
+    if not chosen.is_scalar:
+        raise InputError(
+            f"{method} rewards answer and confidence tokens differently, which one number per response cannot say;"
+            " train with calibsft rl, or use calibsft.rl.segment_advantages in a trainer of your own"
+        )
     chosen.require_format(written)
     given = method_settings(method, settings, "trl_reward")
     asked = load_answer_judge(judge, cache=None) if judge else None
@@ -77,16 +82,6 @@ def trl_reward(
 
     reward.__name__ = reward.__qualname__ = f"{chosen.name}_reward"
     return reward
-
-
-def _scalar_method(name: str) -> Method:
-    method = get_method(name)
-    if not method.is_scalar:
-        raise InputError(
-            f"{name} rewards answer and confidence tokens differently, which one number per response cannot say;"
-            " train with calibsft rl, or use calibsft.rl.segment_advantages in a trainer of your own"
-        )
-    return method
 
 
 def _text(completion: Completion) -> str:
@@ -145,9 +140,8 @@ def _reward(
     """The reward of one response; for these methods it does not depend on the rest of the group."""
     if not grade.scored:
         return None
-    confidence = np.nan if parsed.confidence is None else parsed.confidence
-    correct = grade is Grade.CORRECT
-    group = Group(np.array([correct]), np.array([confidence]), np.array([parsed.ok]), success_rate)
+    correct, confidence = grade is Grade.CORRECT, np.array([parsed.confidence], dtype=float)
+    group = Group(np.array([correct]), confidence, np.array([parsed.ok]), success_rate)
     reward_G = method.rewards(group, settings).answer_G
     assert reward_G is not None, "a method with one reward rewards the answer"
     return float(reward_G[0])

@@ -8,7 +8,7 @@ Questions are planned by position, so a resumed run asks the same ones as an uni
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import count, groupby, islice
 from random import Random
 
 from calibsft.progress import warn
@@ -29,10 +29,7 @@ class Visit:
 class QuestionPlan:
     """An endless order of questions: every question once per round, each round in a new random order.
 
-    Parameters
-    ----------
-    share, shares
-        This process takes every `shares`-th question, starting with number `share`.
+    This process takes every `shares`-th question, starting with number `share`.
     """
 
     questions: Sequence[TrainingQuestion]
@@ -43,15 +40,12 @@ class QuestionPlan:
     def visits(self, start: int) -> Iterator[Visit]:
         """The visits of this process, starting with number `start`."""
         size = len(self.questions)
-        round_, order = -1, list[int]()
-        position = start * self.shares + self.share
-        while True:
-            if position // size != round_:
-                round_ = position // size
-                order = list(range(size))
-                Random(f"{self.seed} {round_}").shuffle(order)
-            yield Visit(self.questions[order[position % size]], round_)
-            position += self.shares
+        positions = count(start * self.shares + self.share, self.shares)
+        for round_, places in groupby(positions, lambda position: position // size):
+            order = list(range(size))
+            Random(f"{self.seed} {round_}").shuffle(order)
+            for position in places:
+                yield Visit(self.questions[order[position % size]], round_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,27 +59,15 @@ class Step:
 
 @dataclass(slots=True)
 class GroupSampler:
-    """Fills rollout steps with groups.
-
-    Parameters
-    ----------
-    produce
-        Samples and scores one group per visit; leaves out groups that cannot be graded.
-    size
-        Groups per step.
-    dynamic
-        Keep only mixed groups; otherwise all.
-    max_batches
-        The most batches to generate for one step; after that it trains on what was kept.
-    exchange
-        Takes this process's outcome of a step and returns those of all processes.
-    """
+    """Fills rollout steps with groups."""
 
     plan: QuestionPlan
+    # Samples and scores one group per visit; leaves out groups that cannot be graded.
     produce: Callable[[Sequence[Visit]], list[ScoredGroup]]
-    size: int
-    dynamic: bool
-    max_batches: int
+    size: int  # groups per step
+    dynamic: bool  # keep only mixed groups; otherwise all
+    max_batches: int  # the most to generate for one step; after that it trains on what was kept
+    # Takes this process's outcome of a step and returns those of all processes.
     exchange: Callable[[Outcome], list[Outcome]] = lambda outcome: [outcome]
     asked: int = 0
     batches: int = 0

@@ -34,7 +34,7 @@ def groups_from_json(rows: Sequence[dict[str, Any]]) -> list[ScoredGroup]:
             tuple(_response_from_json(response) for response in row["responses"]),
             Group(
                 np.array(row["correct"]),
-                np.array([np.nan if c is None else c for c in row["confidence"]]),
+                np.array(row["confidence"], dtype=float),
                 np.array(row["well_formed"]),
                 row["success_rate"],
             ),

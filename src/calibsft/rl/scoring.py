@@ -49,15 +49,7 @@ class ScoredGroup:
 
 
 class Scorer:
-    """Scores the completions of one training run.
-
-    Parameters
-    ----------
-    end_ids
-        Every id that ends a response.
-    verifier
-        Grades the answers.
-    """
+    """Scores the completions of one training run; `end_ids` are all ids that end a response."""
 
     def __init__(
         self,
@@ -106,7 +98,7 @@ class Scorer:
     ) -> ScoredGroup:
         group = Group(
             correct_G=np.array([grade is Grade.CORRECT for grade in grades]),
-            confidence_G=np.array([np.nan if p.value is None else float(p.value) for p, _ in row]),
+            confidence_G=np.array([parsed.confidence for parsed, _ in row], dtype=float),
             well_formed_G=np.array([parsed.ok for parsed, _ in row]),
             success_rate=question.success_rate,
         )

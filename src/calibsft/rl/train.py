@@ -13,19 +13,19 @@ from typing import Any, NoReturn
 
 from accelerate.utils import gather_object
 from datasets import Dataset
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.trainer_utils import set_seed
 from trl import GRPOConfig
 
-from calibsft.artifacts import JOURNAL
 from calibsft.engines import EngineSettings, default_engine, engine_for_training, require_trainable
 from calibsft.engines.engine import Sampling
 from calibsft.errors import InputError
 from calibsft.evaluation.settings import EvalSettings
 from calibsft.graded import REWARD_GRADERS
-from calibsft.models import context_length, load_model, load_tokenizer, pick_device, require_one_gpu
-from calibsft.progress import FIRST_PROCESS, Progress, warn
+from calibsft.models import context_length, load_model, load_tokenizer, require_one_gpu
+from calibsft.progress import FIRST_PROCESS, warn
 from calibsft.responses.formats import Format
+from calibsft.responses.prompts import Prompting
 from calibsft.rl.card import rl_card
 from calibsft.rl.dynamics import COLLAPSED_ABOVE
 from calibsft.rl.evaluations import HeldOutEvaluation
@@ -39,9 +39,8 @@ from calibsft.rl.settings import MethodSettings
 from calibsft.rl.trainer import RlTrainer
 from calibsft.schema import Question
 from calibsft.training.adapters import with_adapters
-from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint
 from calibsft.training.final import require_savable, save_model
-from calibsft.training.journal import Journal
+from calibsft.training.running import make_arguments, run
 from calibsft.verify.judged import AnswerJudge
 from calibsft.verify.pool import VerifierPool, available_processors
 from calibsft.verify.verifier import Verifier
@@ -55,7 +54,7 @@ def train_policy(
     questions: Sequence[Question],
     rates: SuccessRates,
     settings: MethodSettings,
-    confidence_format: Format,
+    prompting: Prompting,
     seed: int,
     folder: Path,
     device: str = "auto",
@@ -86,7 +85,7 @@ def train_policy(
         Facts for the manifest: steps, updates, generated batches, questions, sampled tokens, graders and device.
     """
     method = get_method(settings.name)
-    method.require_format(confidence_format)
+    method.require_format(prompting.format)
     engine = engine or default_engine()
     require_trainable(engine)
     method = replace(method, divide_by_std=method.divide_by_std and not settings.option("mean_only"))
@@ -95,23 +94,21 @@ def train_policy(
     # The trainer moves the model to its own device, one per process.
     model = load_model(model_name, "cpu", "float32")
     longest = min(settings.max_prompt_tokens, (context_length(model) or settings.max_prompt_tokens + 1) - 1)
-    asked = training_questions(questions, rates, method, tokenizer, confidence_format, longest)
+    asked = training_questions(questions, rates, method, tokenizer, prompting, longest)
     set_seed(seed)  # before adapters are initialised
     if settings.lora:
         model = with_adapters(model, settings.lora)
     workers = max(1, available_processors() // int(os.environ.get("LOCAL_WORLD_SIZE", 1)))
     with Verifier(judge, VerifierPool(workers)) as verifier:
-        policy = make_policy(model, tokenizer, engine, confidence_format, method, settings, seed, verifier)
+        policy = make_policy(model, tokenizer, engine, prompting.format, method, settings, seed, verifier)
         trainer = make_trainer(model, policy, asked, method, settings, seed, arguments)
         require_savable(trainer)
         if evaluation is not None and settings.eval_every:
             trainer.add_callback(
-                HeldOutEvaluation(
-                    trainer, evaluation, settings, confidence_format, seed, folder, label, judge
-                )
+                HeldOutEvaluation(trainer, evaluation, settings, prompting, seed, folder, label, judge)
             )
-        run(trainer, settings, folder, label)
-    save_model(trainer, folder, rl_card(model_name, method, settings, confidence_format, len(asked)))
+        run(trainer, folder, label, settings.steps, _Note(), settings.updates)
+    save_model(trainer, folder, rl_card(model_name, method, settings, prompting, len(asked)))
     return {
         "method": method.title,
         "steps": settings.steps,
@@ -136,13 +133,7 @@ def make_policy(
 ) -> Policy:
     """The policy: the model with its engine and scorer."""
     sampler = engine_for_training(engine, model, tokenizer)
-    scorer = Scorer(
-        tokenizer,
-        sampler.end_ids,
-        confidence_format,
-        method.confidence_tokens,
-        verifier,
-    )
+    scorer = Scorer(tokenizer, sampler.end_ids, confidence_format, method.confidence_tokens, verifier)
     sampling = Sampling(1.0, 1.0, settings.max_new_tokens, settings.stop)
     return Policy(sampler, scorer, sampling, settings.group_size, seed)
 
@@ -165,7 +156,7 @@ def make_trainer(
         settings.max_batches,
         lambda outcome: gather_object([outcome]),
     )
-    trainer = RlTrainer(
+    return RlTrainer(
         model=model,
         args=arguments,
         reward_funcs=_no_reward,
@@ -176,20 +167,19 @@ def make_trainer(
         policy=policy,
         sampler=sampler,
     )
-    # It prints every step to standard output, which is for results only.
-    trainer.remove_callback(PrinterCallback)
-    return trainer
 
 
 def training_arguments(
     settings: MethodSettings, seed: int, folder: Path, device: str, label: str
 ) -> GRPOConfig:
     """TRL's configuration."""
-    on_cpu = pick_device(device).type == "cpu"
     rows = settings.questions // settings.updates * settings.group_size
     micro, accumulation = micro_batches(rows, settings, int(os.environ.get("WORLD_SIZE", 1)))
-    arguments = GRPOConfig(
-        output_dir=str(folder / CHECKPOINTS),
+    arguments = make_arguments(
+        GRPOConfig,
+        folder,
+        seed,
+        device,
         run_name=label,
         max_steps=settings.steps * settings.updates,
         per_device_train_batch_size=micro,
@@ -201,11 +191,6 @@ def training_arguments(
         lr_scheduler_type="cosine_with_min_lr",
         lr_scheduler_kwargs={"min_lr_rate": settings.final_rate},
         warmup_steps=settings.warmup_steps * settings.updates,
-        optim="adamw_torch",
-        adam_beta1=0.9,
-        adam_beta2=0.999,
-        weight_decay=0.0,
-        max_grad_norm=1.0,
         loss_type="dapo",
         epsilon=settings.clip_low,
         epsilon_high=settings.clip_high,
@@ -216,18 +201,8 @@ def training_arguments(
         disable_dropout=True,
         temperature=1.0,
         logging_steps=settings.updates,
-        logging_nan_inf_filter=False,
-        save_strategy="steps",
         save_steps=settings.save_every * settings.updates,
-        save_total_limit=2,
-        seed=seed,
-        data_seed=seed,
-        use_cpu=on_cpu,
-        bf16=not on_cpu,
         report_to=list(settings.report_to),
-        disable_tqdm=True,
-        remove_unused_columns=False,
-        ddp_find_unused_parameters=False,
         gradient_checkpointing=settings.gradient_checkpointing,
         dataloader_pin_memory=False,
         ignore_data_skip=True,
@@ -250,18 +225,6 @@ def micro_batches(rows: int, settings: MethodSettings, processes: int) -> tuple[
     return micro, rows // (micro * processes)
 
 
-def run(trainer: RlTrainer, settings: MethodSettings, folder: Path, label: str) -> None:
-    """Train to the end, from the newest complete checkpoint if there is one."""
-    checkpoint = latest_checkpoint(folder / CHECKPOINTS)
-    done = checkpoint_step(checkpoint) // settings.updates
-    if checkpoint is not None:
-        trainer.load_sampling(checkpoint)
-    with Progress(label, settings.steps, "steps", done) as progress:
-        note = _Note()
-        trainer.add_callback(Journal(folder / JOURNAL, done, progress, note, settings.updates))
-        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-
-
 class _Note:
     """The live line of a step; also warns once if confidence collapses, and stops a training that has diverged."""
 
@@ -274,12 +237,8 @@ class _Note:
                 "loss or gradient are no longer finite numbers; lower rl.learning_rate and start again with --fresh"
             )
         # Unreadable confidences count as 0 in Top-1; many of them are not a collapse.
-        if (
-            logs["top1"] > COLLAPSED_ABOVE
-            and logs["malformed"] < MOSTLY_MALFORMED
-            and not self._warned
-            and FIRST_PROCESS
-        ):
+        collapsed = logs["top1"] > COLLAPSED_ABOVE and logs["malformed"] < MOSTLY_MALFORMED
+        if collapsed and not self._warned and FIRST_PROCESS:
             self._warned = True
             warn(
                 f"rl: {logs['top1']:.0%} of the responses state the same confidence; RL learns from sampled values only,"

@@ -83,7 +83,7 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
         with unwrap_model_for_generation(
             self.model_wrapped, self.accelerator, gradient_checkpointing_kwargs=again
         ) as model:
-            self.policy.use(model.eval())
+            self.policy.engine.update_weights(model.eval())
             try:
                 yield
             finally:
@@ -123,14 +123,13 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
         """Log-probabilities under the starting model: a copy, or this model without its adapters."""
         model = self.ref_model or self.accelerator.unwrap_model(self.model)
         with nullcontext() if self.ref_model else model.disable_adapter():
-            logprobs_B_T, _, _ = self._get_per_token_logps_and_entropies(
+            logprobs_B_T: Tensor = self._get_per_token_logps_and_entropies(
                 model,
                 torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
                 torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
                 batch["completion_ids"].size(1),
-            )
-        reference: Tensor = logprobs_B_T
-        return reference
+            )[0]
+        return logprobs_B_T
 
     def _report(self, step: Step) -> None:
         groups = gather_object([step_record(group, self.method, self.settings) for group in step.generated])

@@ -10,8 +10,8 @@ import polars as pl
 
 from calibsft.artifacts import QUESTIONS, shards, write_parquet
 from calibsft.progress import Progress
-from calibsft.rollouts.collect import ROLLOUT_SCHEMA, Collector, rollouts_frame
-from calibsft.schema import Question
+from calibsft.rollouts.collect import Collector, rollouts_frame
+from calibsft.schema import KEYS, Question
 
 FORCED = "forced"
 
@@ -41,11 +41,8 @@ def _cut_shard(
     rows = rows.with_columns(over.alias(FORCED))
     cut = [
         (questions[dataset, question], sample, tuple(ids[:budget]))
-        for dataset, question, sample, ids in rows.filter(FORCED)
-        .select("dataset", "question_id", "sample", "token_ids")
-        .iter_rows()
+        for dataset, question, sample, ids in rows.filter(FORCED).select(*KEYS, "token_ids").iter_rows()
     ]
-    ended = rollouts_frame(collector.end(cut)).iter_rows()
-    sampled = zip(rows.select(list(ROLLOUT_SCHEMA)).iter_rows(), rows[FORCED], strict=True)
-    merged = [next(ended) if forced else row for row, forced in sampled]
-    return pl.DataFrame(merged, schema=ROLLOUT_SCHEMA, orient="row").with_columns(rows[FORCED])
+    ended = rollouts_frame(collector.end(cut)).with_columns(pl.lit(True).alias(FORCED))
+    whole = rows.remove(FORCED).select(ended.columns)
+    return rows.select(KEYS).join(pl.concat([whole, ended]), on=KEYS, how="left", maintain_order="left")

@@ -1,56 +1,58 @@
 """Ask a model every question n times and keep its responses, resumably.
 
 Shard k holds the samples of a fixed slice of the questions, and the seed of a sample comes from its id. A killed run
-leaves complete shards; a rerun writes the missing ones, with the same rows as an uninterrupted run. Does not know which
-responses are correct: that is `verify`.
+leaves complete shards and the finished samples of one more; a rerun draws what is missing, with the same rows as an
+uninterrupted run. Does not know which responses are correct: that is `verify`.
 """
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
 
-from calibsft.artifacts import QUESTIONS, shard_name, shards, write_parquet
+from calibsft.artifacts import write_parquet
 from calibsft.engines.engine import Completion, Engine, Request, Sampling, sample_seed
-from calibsft.errors import InputError
-from calibsft.progress import Progress, warn
-from calibsft.responses.formats import Format
+from calibsft.progress import Progress
 from calibsft.responses.parse import parse
-from calibsft.responses.prompts import prompt_ids, require_room
+from calibsft.responses.prompts import Prompting
 from calibsft.rollouts.endings import Cut, force_endings
+from calibsft.rollouts.partial import PartialShard, remove_journal
+from calibsft.rollouts.plan import Plan, keep_questions, plan_of
 from calibsft.rollouts.read import text_offsets, value_entropy
 from calibsft.rollouts.settings import RolloutSettings, SampledSettings
+from calibsft.rollouts.usage import counted
 from calibsft.schema import Question, Rollout
+from calibsft.table_schemas import KEY_COLUMNS, Columns
 
-ROLLOUT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "dataset": pl.String,
-    "question_id": pl.String,
-    "sample": pl.Int32,
+ROLLOUT_SCHEMA: Columns = {
+    **KEY_COLUMNS,
     "response": pl.String,
     "token_ids": pl.List(pl.Int32),
     "finished": pl.Boolean,
     "mean_logprob": pl.Float32,
     "confidence_entropy": pl.Float32,
     "forced_answer": pl.String,
+    "finish_reason": pl.String,
+    "error": pl.String,
 }
 
+Prompts = dict[tuple[str, str], tuple[int, ...]]
 
+
+@dataclass(eq=False)
 class Collector:
     """Collects the rollouts of one stage. With `force_answer` it asks for the answers of truncated responses."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        confidence_format: Format,
-        sampling: Sampling,
-        seed: int,
-        force_answer: bool = False,
-    ) -> None:
-        self.engine, self.tokenizer, self.format = engine, engine.tokenizer, confidence_format
-        self.sampling, self.seed, self.force_answer = sampling, seed, force_answer
+    engine: Engine
+    prompting: Prompting
+    sampling: Sampling
+    seed: int
+    force_answer: bool = False
+
+    def __post_init__(self) -> None:
+        self.tokenizer, self.format = self.engine.tokenizer, self.prompting.format
         self._pieces: dict[int, str] = {}
 
     def collect(
@@ -60,36 +62,52 @@ class Collector:
         folder: Path,
         shard_questions: int,
         label: str,
+        share: str | None = None,
     ) -> int:
-        """Fill `folder` with the rollouts of all `questions`; returns the number of their tokens."""
-        _require_unique(questions)
-        prompts = {(q.dataset, q.id): prompt_ids(self.tokenizer, q.text, self.format) for q in questions}
+        """Fill `folder` with the rollouts of all `questions`, or of one share such as "2/8"; returns the number of tokens."""
+        plan = plan_of(questions, samples, shard_questions).share(share)
+        prompts = {(q.dataset, q.id): self.prompting.ids(self.tokenizer, q.text) for q in questions}
         for (_, question_id), prompt in prompts.items():
-            require_room(prompt, self.engine.context, question_id)
-        _keep_questions(folder, questions_frame(questions))
-        plan = {
-            shard_name(i // shard_questions): questions[i : i + shard_questions]
-            for i in range(0, len(questions), shard_questions)
-        }
-        missing = {
-            name: part for name, part in plan.items() if not _is_complete(folder / name, part, samples)
-        }
-        _refuse_foreign(folder, plan)
-        done = sum(samples(q) for name, part in plan.items() if name not in missing for q in part)
-        with Progress(label, sum(samples(q) for q in questions), "responses", done) as progress:
-            for name, part in missing.items():
-                requests = [Request(prompts[q.dataset, q.id], self._seeds(q, samples(q))) for q in part]
-                results = self.engine.generate(requests, self.sampling, progress.advance)
-                rows = [
-                    self._rollout(q, i, c)
-                    for q, row in zip(part, results, strict=True)
-                    for i, c in enumerate(row)
-                ]
-                write_parquet(folder / name, rollouts_frame(self._with_forced_answers(part, rows)))
-        lengths = pl.scan_parquet([folder / name for name in plan]).select(
-            pl.col("token_ids").list.len().sum()
-        )
-        return int(lengths.collect().item())
+            self.prompting.require_room(prompt, self.engine.context, question_id)
+        keep_questions(folder, questions)
+        missing = plan.missing(folder, ROLLOUT_SCHEMA)
+        for name in plan.parts.keys() - set(missing):
+            # an earlier run may have been killed between writing the shard and removing its journal
+            remove_journal(folder / name)
+        paid = bool(self.engine.usage)
+        partial = {name: PartialShard(folder / name, plan.keys(name), paid) for name in missing}
+        wanted, left = (sum(len(plan.keys(name)) for name in names) for names in (plan.parts, missing))
+        done = wanted - left + sum(len(shard.rows) for shard in partial.values())
+        with Progress(label, wanted, "responses", done) as progress:
+            for name in missing:
+                shard = partial.pop(name)
+                with counted(self.engine, folder):
+                    self._sample(plan, name, prompts, shard, progress)
+                rows = [shard.rows[key] for key in plan.keys(name)]
+                write_parquet(
+                    folder / name, rollouts_frame(self._with_forced_answers(plan.parts[name], rows))
+                )
+                remove_journal(folder / name)
+        lengths = (pl.read_parquet(folder / name, columns=["token_ids"]) for name in plan.parts)
+        return sum(int(shard["token_ids"].list.len().sum()) for shard in lengths)
+
+    def _sample(
+        self, plan: Plan, name: str, prompts: Prompts, shard: PartialShard, progress: Progress
+    ) -> None:
+        """Draw the samples that `shard` lacks, and add each as soon as it is there."""
+        questions = plan.parts[name]
+        requests = [self._request(q, prompts[q.dataset, q.id], plan.samples(q), shard) for q in questions]
+
+        def keep(request: int, sample: int, completion: Completion) -> None:
+            if sample not in requests[request].done:
+                shard.add(self._rollout(questions[request], sample, completion))
+                progress.advance(1, len(completion.token_ids))
+
+        try:
+            self.engine.generate(requests, self.sampling, keep)
+        except BaseException:
+            shard.save()
+            raise
 
     def end(self, cut: Sequence[tuple[Question, int, tuple[int, ...]]]) -> list[Rollout]:
         """Make responses - question, sample, tokens to keep - end with an answer and a confidence."""
@@ -115,7 +133,7 @@ class Collector:
     ) -> list[Completion]:
         cuts = [
             Cut(
-                prompt_ids(self.tokenizer, q.text, self.format),
+                self.prompting.ids(self.tokenizer, q.text),
                 ids[:-1] if ids and ids[-1] in self.engine.end_ids else ids,
                 sample_seed(self.seed, q.dataset, f"{q.id}\0ending", sample),
             )
@@ -123,8 +141,10 @@ class Collector:
         ]
         return force_endings(self.engine, cuts, sampling, confidence)
 
-    def _seeds(self, question: Question, count: int) -> tuple[int, ...]:
-        return tuple(sample_seed(self.seed, question.dataset, question.id, i) for i in range(count))
+    def _request(self, q: Question, prompt: tuple[int, ...], samples: int, shard: PartialShard) -> Request:
+        seeds = tuple(sample_seed(self.seed, q.dataset, q.id, i) for i in range(samples))
+        done = frozenset(i for i in range(samples) if (q.dataset, q.id, i) in shard.rows)
+        return Request(prompt, seeds, done, self.prompting.turns(q.text), self.prompting.template)
 
     def _rollout(self, question: Question, sample: int, completion: Completion) -> Rollout:
         offsets = text_offsets(self.tokenizer, completion, self.engine.end_ids, self._pieces)
@@ -135,80 +155,23 @@ class Collector:
             response=offsets.text,
             token_ids=completion.token_ids,
             finished=completion.finished,
-            mean_logprob=_known(float(completion.logprobs.mean())),
+            mean_logprob=_known(float(completion.logprobs.mean())) if completion.token_ids else None,
             confidence_entropy=_known(value_entropy(offsets, parse(offsets.text, self.format), completion)),
+            finish_reason=completion.finish_reason,
+            error=completion.error,
         )
 
 
-def make_collector(
-    engine: Engine, confidence_format: Format, settings: SampledSettings, seed: int
-) -> Collector:
+def make_collector(engine: Engine, prompting: Prompting, settings: SampledSettings, seed: int) -> Collector:
     """A collector that samples with `engine` as the settings say."""
     sampling = Sampling(settings.temperature, settings.top_p, settings.max_new_tokens, settings.stop)
     force_answer = isinstance(settings, RolloutSettings) and settings.force_answer
-    return Collector(engine, confidence_format, sampling, seed, force_answer)
-
-
-def _keep_questions(folder: Path, questions: pl.DataFrame) -> None:
-    """Write the questions; refuse a folder whose responses belong to other questions."""
-    path = folder / QUESTIONS
-    if path.is_file() and shards(folder) and not pl.read_parquet(path).equals(questions):
-        raise InputError(
-            f"{folder}: the questions have changed since its responses were sampled; choose another folder with --out"
-        )
-    write_parquet(path, questions)
+    return Collector(engine, prompting, sampling, seed, force_answer)
 
 
 def _known(figure: float | None) -> float | None:
     """`figure`, None if it involves tokens that were not sampled."""
     return None if figure is None or math.isnan(figure) else figure
-
-
-def _is_complete(path: Path, part: Sequence[Question], samples: Callable[[Question], int]) -> bool:
-    """Whether the shard exists and is complete; a damaged one is reported and sampled again."""
-    if not path.is_file():
-        return False
-    planned = {(q.dataset, q.id, i) for q in part for i in range(samples(q))}
-    try:
-        found = set(pl.read_parquet(path, columns=["dataset", "question_id", "sample"]).iter_rows())
-    except (pl.exceptions.PolarsError, OSError):
-        found = set()
-    if found == planned:
-        return True
-    warn(f"{path} is damaged or does not hold its planned rows: it is sampled again")
-    return False
-
-
-def _refuse_foreign(folder: Path, plan: dict[str, Sequence[Question]]) -> None:
-    """Refuse shards that are not in the plan: the next stage would read them."""
-    foreign = [path for path in shards(folder) if path.name not in plan]
-    if foreign:
-        raise InputError(
-            f"{foreign[0]}: this shard does not belong to the planned work; move it out of the folder"
-        )
-
-
-def _require_unique(questions: Sequence[Question]) -> None:
-    """Refuse repeated ids: rows are identified by them."""
-    for (dataset, question_id), count in Counter((q.dataset, q.id) for q in questions).items():
-        if count > 1:
-            raise InputError(
-                f"question id '{question_id}' occurs twice in {dataset}; give every question its own id"
-            )
-
-
-def questions_frame(questions: Sequence[Question]) -> pl.DataFrame:
-    """Questions as a table; `gold` is a list of aliases."""
-    return pl.DataFrame(
-        {
-            "dataset": [q.dataset for q in questions],
-            "question_id": [q.id for q in questions],
-            "question": [q.text for q in questions],
-            "gold": [list(q.golds) for q in questions],
-            "grader": [q.grader for q in questions],
-            "tolerance": [q.tolerance for q in questions],
-        }
-    )
 
 
 def rollouts_frame(rows: Sequence[Rollout]) -> pl.DataFrame:

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from transformers import PreTrainedTokenizerBase
 
-from calibsft.engines.engine import Completion, Engine, Request, Sampling
+from calibsft.engines.engine import Completion, Engine, Request, Sampling, Tokenizer
 from calibsft.responses.spans import decode
 
 THINKING_ENDED = "\n\nThinking time ended. This is my final answer.\n</think> <answer>"
@@ -66,20 +65,11 @@ _CONFIDENCE = _Element("confidence", CONFIDENCE_TOKENS, _confidence_opening)
 def force_endings(
     engine: Engine, cuts: Sequence[Cut], sampling: Sampling, confidence: bool = True
 ) -> list[Completion]:
-    """End every response with an answer and, if asked for, a confidence.
+    """End every response with an answer and, if asked for, a confidence, in order.
 
-    A response is cut further if the model's context has no room for the ending.
-
-    Parameters
-    ----------
-    sampling
-        Temperature and top-p of the forced tokens; other settings do not apply.
-
-    Returns
-    -------
-    list of Completion
-        In order. Tokens that were not sampled here have NaN as log-probability and entropy. `finished` says whether the
-        last element was closed.
+    A response is cut further if the model's context has no room for the ending. Of `sampling`, temperature and top-p apply to
+    the forced tokens. Tokens that were not sampled here have NaN as log-probability and entropy. `finished` says whether the
+    last element was closed.
     """
     bodies = [_body(engine.tokenizer, cut, engine.context) for cut in cuts]
     for element in (_ANSWER, _CONFIDENCE) if confidence else (_ANSWER,):
@@ -87,7 +77,7 @@ def force_endings(
     return bodies
 
 
-def _body(tokenizer: PreTrainedTokenizerBase, cut: Cut, context: int | None) -> Completion:
+def _body(tokenizer: Tokenizer, cut: Cut, context: int | None) -> Completion:
     """The part of a response that stays: without a cut tag, and with room for the ending."""
     ids = cut.token_ids
     if context is not None:
@@ -140,7 +130,7 @@ def _closed(engine: Engine, body: Completion, written: Completion, element: _Ele
     return joined
 
 
-def _ids(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[int, ...]:
+def _ids(tokenizer: Tokenizer, text: str) -> tuple[int, ...]:
     """The tokens of `text`, or of its tags alone if the vocabulary lacks the other words."""
     ids = tokenizer(text, add_special_tokens=False)["input_ids"]
     if tokenizer.unk_token_id in ids:

@@ -1,17 +1,12 @@
 """Read a completion: the offsets of its tokens in its exact text, and the entropy of its confidence."""
 
-from transformers import PreTrainedTokenizerBase
-
-from calibsft.engines.engine import Completion
+from calibsft.engines.engine import Completion, Tokenizer
 from calibsft.responses.parse import Parsed
 from calibsft.responses.spans import TokenOffsets
 
 
 def text_offsets(
-    tokenizer: PreTrainedTokenizerBase,
-    completion: Completion,
-    end_ids: tuple[int, ...],
-    pieces: dict[int, str],
+    tokenizer: Tokenizer, completion: Completion, end_ids: tuple[int, ...], pieces: dict[int, str]
 ) -> TokenOffsets:
     """The offsets of the response's tokens, without the one that ended it."""
     ids = completion.token_ids

@@ -1,10 +1,27 @@
 """How responses are sampled."""
 
+from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
-from calibsft.settings import Flag, Settings, Stop
+from calibsft.settings import Flag, Mark, Settings, Stop
+
+
+def _part(text: str) -> str:
+    number, of = map(int, text.split("/"))
+    if number > of:
+        raise PydanticCustomError("part", "there is no such part: they are numbered from 1")
+    return text
+
+
+Shard = Annotated[
+    Annotated[str, Field(pattern=r"^[1-9][0-9]*/[1-9][0-9]*$"), AfterValidator(_part)] | None,
+    Field(
+        description="only this part of the work, e.g. 2/8 for the second of eight machines; see calibsft merge"
+    ),
+]
 
 
 class SampledSettings(Settings):
@@ -25,3 +42,10 @@ class RolloutSettings(SampledSettings):
     force_answer: bool = Field(
         False, description="ask for the answer of a truncated response and count it in the success rate"
     )
+    shots: Annotated[
+        Path | None,
+        Mark.CONTENT,
+        Field(
+            description="CSV, JSONL or Parquet with question and response: worked examples before each question"
+        ),
+    ] = None

@@ -15,7 +15,7 @@ from calibsft.settings.base import (
     Stop,
     require_plain_address,
 )
-from calibsft.settings.choice import CommonTo, OneOf, choice_of, section_class
+from calibsft.settings.choice import CommonTo, OneOf
 from calibsft.settings.overrides import apply_override, merged, parse_overrides
 from calibsft.settings.validation import validated
 
@@ -31,10 +31,8 @@ __all__ = [
     "Settings",
     "Stop",
     "apply_override",
-    "choice_of",
     "merged",
     "parse_overrides",
     "require_plain_address",
-    "section_class",
     "validated",
 ]

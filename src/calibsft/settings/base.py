@@ -6,9 +6,6 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-# The largest that numpy takes.
-LARGEST_SEED = 2**32 - 1
-
 
 class Mark(Enum):
     """What is special about a field, in its annotation."""
@@ -24,20 +21,17 @@ class Flag:
 
     Parameters
     ----------
-    names
-        Spellings of one option.
-    help
-        Its help text, if that is not the field's description.
-    always
-        Whether the name is also used if the section is not the main one.
+    names : spellings of one option.
+    help : its help text, if that is not the field's description.
+    always : whether the name is also used if the section is not the main one.
     """
 
     def __init__(self, *names: str, help: str = "", always: bool = False) -> None:
         self.names, self.help, self.always = names, help, always
 
 
-Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED, description="seed of everything random in this stage")]
-StopString = Annotated[str, Field(min_length=1)]
+# The largest seed that numpy takes.
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1, description="seed of everything random in this stage")]
 Device = Annotated[str, Mark.ADJUSTABLE, Field(description="auto, cpu, cuda, cuda:1, …")]
 Dtype = Annotated[
     Literal["auto", "float32", "bfloat16", "float16"], Field(description="auto, float32, bfloat16 or float16")
@@ -66,5 +60,7 @@ DataDir = Annotated[
     Field(description="folder with the benchmarks' files, read instead of the Hub"),
 ]
 Stop = Annotated[
-    tuple[StopString, ...], Mark.REPEATED, Field(description="text that ends a response; repeatable")
+    tuple[Annotated[str, Field(min_length=1)], ...],
+    Mark.REPEATED,
+    Field(description="text that ends a response; repeatable"),
 ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Union, get_args
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BeforeValidator, Discriminator, Tag
 from pydantic.fields import FieldInfo
@@ -84,5 +84,15 @@ def section_class(field: FieldInfo, data: Any = None) -> type[Settings] | None:
     """The class of a field's section, None if the field is a plain value; `data` names the choice, if there is one."""
     if choice := choice_of(field):
         return choice.class_of({} if data is None else data)
+    if get_origin(field.annotation) is dict:
+        return None
     kinds = (field.annotation, *get_args(field.annotation))
     return next((kind for kind in kinds if isinstance(kind, type) and issubclass(kind, Settings)), None)
+
+
+def named_class(field: FieldInfo) -> type[Settings] | None:
+    """The class of the sections in a mapping from names to sections; None for other fields."""
+    if get_origin(field.annotation) is not dict:
+        return None
+    kind = get_args(field.annotation)[1]
+    return kind if isinstance(kind, type) and issubclass(kind, Settings) else None

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from calibsft.errors import InputError
 from calibsft.settings.base import Flag, Mark, Settings
 from calibsft.settings.choice import OneOf, choice_of, section_class
+from calibsft.settings.overrides import parse_overrides
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +24,14 @@ class Option:
 
     Attributes
     ----------
-    key
-        Its place in the settings, from the outermost section inwards.
-    flags
-        Its spellings on the command line; none for a positional argument.
-    type
-        The type that it is parsed as: int, float, bool, str, Path, or list[str] for an option that is repeated.
-    joined
-        Whether one text holds several values, separated by commas.
-    default
-        Its default, as help shows it.
-    required
-        Whether it must be given; of alternatives, one of them.
-    alternative
-        Whether other options set the same key.
+    key : its place in the settings, from the outermost section inwards.
+    flags : its spellings on the command line; none for a positional argument.
+    type : what it is parsed as: int, float, bool, str, Path, or list[str] for an option that is repeated.
+    joined : whether one text holds several values, separated by commas.
+    default : as help shows it.
+    required : whether it must be given; of alternatives, one of them.
+    alternative : whether other options set the same key.
+    example : of an option whose values are dotted keys with values, one of them; else empty.
     """
 
     key: tuple[str, ...]
@@ -48,6 +43,7 @@ class Option:
     alternative: bool
     help: str
     section: str
+    example: str = ""
 
     @property
     def name(self) -> str:
@@ -70,9 +66,17 @@ def nested(options: list[Option], given: Mapping[str, Any]) -> dict[str, Any]:
     for option in options:
         value = given.get(option.name)
         if value is not None and value != []:
-            _put(data, option, comma_separated(value) if option.joined and isinstance(value, str) else value)
+            _put(data, option, _parsed(option, value))
     _require(options, given)
     return data
+
+
+def _parsed(option: Option, value: Any) -> Any:
+    if option.joined and isinstance(value, str):
+        return comma_separated(value)
+    if option.example and isinstance(value, list | tuple):
+        return parse_overrides(value, option.flags[0], option.example)
+    return value
 
 
 def _require(options: list[Option], given: Mapping[str, Any]) -> None:
@@ -135,7 +139,8 @@ def _of_value(field: FieldInfo, key: tuple[str, ...], prefix: str) -> Iterator[O
     for flag in flags:
         spelled = () if Mark.POSITIONAL in field.metadata else flag.names
         words = flag.help or field.description or ""
-        yield Option(key, spelled, kind, joined, default, required, len(flags) > 1, words, section)
+        example = str(field.examples[0]) if field.examples else ""
+        yield Option(key, spelled, kind, joined, default, required, len(flags) > 1, words, section, example)
 
 
 def _flags(field: FieldInfo, key: tuple[str, ...], prefix: str) -> list[Flag]:
@@ -151,6 +156,8 @@ def _parsed_as(annotation: Any, repeated: bool) -> tuple[Any, bool]:
     if origin in (Union, UnionType):
         kinds = [_parsed_as(kind, repeated) for kind in inner if kind is not NoneType]
         return kinds[0] if len(kinds) == 1 else (str, False)
+    if origin is dict:
+        return list[str], False
     if origin is tuple:
         return (list[str], False) if repeated else (str, True)
     if origin is Literal or annotation not in (int, float, bool, Path):
@@ -160,10 +167,8 @@ def _parsed_as(annotation: Any, repeated: bool) -> tuple[Any, bool]:
 
 def _in_words(default: Any) -> str:
     """A default as help shows it."""
-    if default is None or default == ():
+    if default is None or default in ((), {}):
         return "none"
-    if isinstance(default, tuple):
-        return ",".join(map(str, default))
-    return (
-        {True: "yes", False: "no"}.get(default, str(default)) if isinstance(default, bool) else str(default)
-    )
+    if isinstance(default, bool):
+        return "yes" if default else "no"
+    return ",".join(map(str, default)) if isinstance(default, tuple) else str(default)

@@ -6,11 +6,11 @@ from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
-from calibsft.errors import InputError
+from calibsft.errors import InputError, did_you_mean
 from calibsft.settings.base import Settings
-from calibsft.settings.choice import CommonTo, OneOf, choice_of, section_class
+from calibsft.settings.choice import CommonTo, OneOf, choice_of, named_class, section_class
 from calibsft.text import shortened
 
 S = TypeVar("S", bound=Settings)
@@ -21,31 +21,27 @@ def validated(kind: type[S], data: dict[str, Any], source: str, choice: OneOf | 
 
     `choice` is the choice that gave `kind`, if there was one.
     """
-    _refuse_unknown_keys(kind, data, source, "", choice)
     try:
+        _refuse_unknown_keys(kind, data, "", choice)
         return kind.model_validate(data)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(_key(kind, first["loc"]))
-        if first["type"] == "value_error":
-            problem = first["ctx"]["error"]
-            if isinstance(problem, InputError):  # already has its remedy
-                raise InputError(f"{source}: {problem}") from error
-            # a rule about several keys
-            raise InputError(f"{source}: {problem}; change either") from error
-        if first["type"] == "missing":
-            raise InputError(f"{source}: {key} is missing; add it") from error
-        if first["type"] == "literal_error":
-            _refuse_word(source, key, first["input"], re.findall(r"'([^']*)'", first["ctx"]["expected"]))
-        raise InputError(
-            f"{source}: {key} = {shortened(repr(first['input']))}: {first['msg'].lower()}; correct that key"
-        ) from error
+        raise InputError(f"{source}: {_explained(kind, error.errors()[0])}") from error
 
 
-def _refuse_word(source: str, key: str, given: Any, known: list[str]) -> NoReturn:
-    near = get_close_matches(str(given), known, n=1)
-    hint = f"; did you mean '{near[0]}'?" if near else ""
-    raise InputError(f"{source}: {key} = {shortened(repr(given))}{hint} (known: {', '.join(known)})")
+def _explained(kind: type[Settings], error: ErrorDetails) -> str:
+    key, given = ".".join(_key(kind, error["loc"])), shortened(repr(error["input"]))
+    if error["type"] == "value_error":
+        problem = error["ctx"]["error"]
+        # An `InputError` has its remedy; any other is a rule about several keys.
+        return str(problem) if isinstance(problem, InputError) else f"{problem}; change either"
+    if error["type"] == "missing":
+        return f"{key} is missing; add it"
+    if error["type"] == "literal_error":
+        known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
+        return f"{key} = {given}{did_you_mean(str(error['input']), known)} (known: {', '.join(known)})"
+    return f"{key} = {given}: {error['msg'].lower()}; correct that key"
 
 
 def _key(kind: type[Settings], location: tuple[int | str, ...]) -> Iterator[str]:
@@ -63,30 +59,26 @@ def _key(kind: type[Settings], location: tuple[int | str, ...]) -> Iterator[str]
 
 
 def _refuse_unknown_keys(
-    kind: type[Settings], data: dict[str, Any], source: str, prefix: str, choice: OneOf | CommonTo | None
+    kind: type[Settings], data: dict[str, Any], prefix: str, choice: OneOf | CommonTo | None
 ) -> None:
     for key, value in data.items():
         if key not in kind.model_fields:
-            raise InputError(f"{source}: {_unknown(kind, str(key), prefix, choice)}")
+            _refuse_unknown(kind, str(key), prefix, choice)
         field = kind.model_fields[key]
-        if isinstance(value, dict) and (section := _section(field, value, source)):
-            _refuse_unknown_keys(section, value, source, f"{prefix}{key}.", _choice(field))
+        if not isinstance(value, dict):
+            continue
+        if section := section_class(field, value):
+            marked = (marker for marker in field.metadata if isinstance(marker, OneOf | CommonTo))
+            _refuse_unknown_keys(section, value, f"{prefix}{key}.", next(marked, None))
+        if kind_of_each := named_class(field):
+            for name, inner in value.items():
+                if isinstance(inner, dict):
+                    _refuse_unknown_keys(kind_of_each, inner, f"{prefix}{key}.{name}.", None)
 
 
-def _choice(field: FieldInfo) -> OneOf | CommonTo | None:
-    return next((marker for marker in field.metadata if isinstance(marker, OneOf | CommonTo)), None)
-
-
-def _unknown(kind: type[Settings], key: str, prefix: str, choice: OneOf | CommonTo | None) -> str:
+def _refuse_unknown(kind: type[Settings], key: str, prefix: str, choice: OneOf | CommonTo | None) -> NoReturn:
     if choice and (takers := choice.takers(key)):
-        return f"{prefix}{key} means nothing here, it is for {', '.join(takers)}; {choice.remedy}"
+        raise InputError(f"{prefix}{key} means nothing here, it is for {', '.join(takers)}; {choice.remedy}")
     near = get_close_matches(key, kind.model_fields, n=1)
     hint = f"; did you mean '{prefix}{near[0]}'?" if near else f"; known: {', '.join(kind.model_fields)}"
-    return f"unknown key '{prefix}{key}'{hint}"
-
-
-def _section(field: FieldInfo, data: dict[str, Any], source: str) -> type[Settings] | None:
-    try:
-        return section_class(field, data)
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from error
+    raise InputError(f"unknown key '{prefix}{key}'{hint}")

@@ -9,7 +9,7 @@ from random import Random
 
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset
+from torch.nn.utils.rnn import pad_sequence
 
 from calibsft.sft.encode import Example
 from calibsft.sft.loss import CONFIDENCE, NONE, REASONING
@@ -31,31 +31,18 @@ def training_order(draws: Sequence[int], total: int, seed: int) -> list[int]:
     return order[:total]
 
 
-class PlannedExamples(Dataset[Example]):
-    """Examples in training order."""
-
-    def __init__(self, examples: Sequence[Example], order: Sequence[int]) -> None:
-        self._examples, self._order = examples, order
-
-    def __len__(self) -> int:
-        return len(self._order)
-
-    def __getitem__(self, index: int) -> Example:
-        return self._examples[self._order[index]]
-
-
 def collate(examples: Sequence[Example]) -> dict[str, Tensor]:
     """Right-padded tensors: ids, attention mask, segments, correctness."""
-    width = max(len(example) for example in examples)
-    # The id of padding does not matter: attention masks it, and it has no segment.
-    ids_B_T = torch.zeros((len(examples), width), dtype=torch.long)
-    mask_B_T = torch.zeros_like(ids_B_T)
-    segments_B_T = torch.full_like(ids_B_T, NONE)
-    for i, example in enumerate(examples):
-        start, stop = len(example.prompt), len(example)
-        ids_B_T[i, :stop] = torch.tensor(example.prompt + example.response)
-        mask_B_T[i, :stop] = 1
-        segments_B_T[i, start : start + example.confidence_at] = REASONING
-        segments_B_T[i, start + example.confidence_at : stop] = CONFIDENCE
-    correct_B = torch.tensor([example.correct for example in examples])
-    return {"input_ids": ids_B_T, "attention_mask": mask_B_T, "segments": segments_B_T, "correct": correct_B}
+    ids = [torch.tensor(example.prompt + example.response) for example in examples]
+    return {
+        # The id of padding does not matter: attention masks it, and it has no segment.
+        "input_ids": pad_sequence(ids, batch_first=True),
+        "attention_mask": pad_sequence([torch.ones_like(row) for row in ids], batch_first=True),
+        "segments": pad_sequence([_segments(example) for example in examples], True, NONE),
+        "correct": torch.tensor([example.correct for example in examples]),
+    }
+
+
+def _segments(example: Example) -> Tensor:
+    lengths = (len(example.prompt), example.confidence_at, len(example.response) - example.confidence_at)
+    return torch.tensor((NONE, REASONING, CONFIDENCE)).repeat_interleave(torch.tensor(lengths))

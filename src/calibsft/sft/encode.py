@@ -41,7 +41,8 @@ class Encoder:
     ) -> Example:
         """The example of a well-formed response `text`.
 
-        `sampled` are the ids of the text before its confidence was replaced, None if unknown.
+        `sampled` are the ids of the text before its confidence was replaced, with or without the end-of-sequence token;
+        None if unknown.
         """
         parsed, start = parse(text, self._format), confidence_start(text)
         span = parsed.value_span if parsed.ok else None
@@ -50,8 +51,7 @@ class Encoder:
                 f"a training response is not well formed as '{self._format.name}': {text[-80:]!r}; give the --format that"
                 " calibsft build wrote it in"
             )
-        ids = self._keep_sampled(text, sampled, span[0]) if sampled is not None else None
-        ids = ids if ids is not None else self._encode_all(text)
+        ids = (self._keep_sampled(text, sampled, span[0]) if sampled else None) or self._encode_all(text)
         offsets = TokenOffsets(self._tokenizer, ids, self._pieces)
         return Example(prompt, (*ids, self._tokenizer.eos_token_id), offsets.first_token(start), correct)
 
@@ -60,6 +60,7 @@ class Encoder:
 
         None if the sampled ids do not belong to the text, or both parts together do not decode to it.
         """
+        sampled = sampled[:-1] if sampled[-1] == self._tokenizer.eos_token_id else sampled
         offsets = TokenOffsets(self._tokenizer, sampled, self._pieces)
         if len(offsets.text) <= value_start or not offsets.text.startswith(text[:value_start]):
             return None

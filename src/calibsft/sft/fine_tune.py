@@ -1,21 +1,22 @@
 """The fine-tuning stage: makes a checkpoint with a model card from a training set and a model, resumably."""
 
+from collections.abc import Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from transformers import PreTrainedModel, PreTrainedTokenizerBase, PrinterCallback, TrainingArguments
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainingArguments
 from transformers.trainer_utils import set_seed
 
-from calibsft.artifacts import JOURNAL
+from calibsft.artifacts.lineage import CALIBSFT
 from calibsft.errors import InputError
 from calibsft.files.cells import boolean_column
 from calibsft.files.reading import read_table
-from calibsft.models import context_length, load_model, load_tokenizer, pick_device, require_one_gpu
-from calibsft.progress import FIRST_PROCESS, Progress, warn
-from calibsft.responses.formats import Format
-from calibsft.responses.prompts import prompt_ids
-from calibsft.sft.batches import PlannedExamples, collate, training_order
+from calibsft.models import context_length, load_model, load_tokenizer, require_one_gpu
+from calibsft.progress import FIRST_PROCESS, warn
+from calibsft.responses.prompts import Prompting
+from calibsft.sft.batches import collate, training_order
 from calibsft.sft.card import sft_card
 from calibsft.sft.encode import Encoder, Example
 from calibsft.sft.fitting_rows import balanced_again
@@ -23,9 +24,8 @@ from calibsft.sft.settings import SftSettings
 from calibsft.sft.supervision import write_supervision
 from calibsft.sft.trainer import CalibSftTrainer
 from calibsft.training.adapters import with_adapters
-from calibsft.training.checkpoints import CHECKPOINTS, checkpoint_step, latest_checkpoint
 from calibsft.training.final import require_savable, save_model
-from calibsft.training.journal import Journal
+from calibsft.training.running import make_arguments, run
 
 COLUMNS = ("question_id", "question", "response", "correct")
 
@@ -34,15 +34,16 @@ def fine_tune(
     model_name: str,
     data: Path,
     settings: SftSettings,
-    confidence_format: Format,
+    prompting: Prompting,
     seed: int,
     folder: Path,
     device: str = "auto",
     label: str = "sft",
+    step: str = CALIBSFT,
 ) -> dict[str, Any]:
     """Train `model_name` on the rows of `data` (an `sft.parquet`) and write the checkpoint to `folder/model`.
 
-    Returns facts for the manifest. `label` is the name of this training in progress lines.
+    Returns facts for the manifest. `label` is the name of this training in progress lines, `step` that in a lineage.
     """
     tokenizer = load_tokenizer(model_name)
     rows = read_table(data, COLUMNS)
@@ -51,31 +52,24 @@ def fine_tune(
     # The trainer moves the model to its own device, one per process.
     model = load_model(model_name, "cpu", "float32")
     limit = min(settings.max_tokens, context_length(model) or settings.max_tokens)
-    examples, rows = encode_rows(tokenizer, rows, confidence_format, limit, data, seed)
+    examples, rows = encode_rows(tokenizer, rows, prompting, limit, data, seed)
     if settings.lora:
         model = with_adapters(model, settings.lora)
     draws = rows["draw"].to_list() if "draw" in rows.columns else [0] * len(rows)
     order = training_order(draws, settings.steps * settings.batch_size, seed)
-    trainer = make_trainer(model, tokenizer, PlannedExamples(examples, order), settings, seed, folder, device)
+    planned = [examples[row] for row in order]
+    trainer = make_trainer(model, tokenizer, planned, settings, seed, folder, device)
     require_savable(trainer)
-    checkpoint = latest_checkpoint(folder / CHECKPOINTS)
-    with Progress(label, settings.steps, "steps", checkpoint_step(checkpoint)) as progress:
-        trainer.add_callback(Journal(folder / JOURNAL, checkpoint_step(checkpoint), progress, _note))
-        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    history = [entry for entry in trainer.state.log_history if "loss" in entry]
-    save_model(
-        trainer,
-        folder,
-        sft_card(model_name, settings, confidence_format, len(rows), history[-1]["loss"]),
-    )
+    run(trainer, folder, label, settings.steps, _note)
+    final_loss = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry][-1]
+    save_model(trainer, folder, sft_card(model_name, settings, prompting, len(rows), final_loss, step))
     if FIRST_PROCESS:
         write_supervision(folder, tokenizer, rows, examples, settings)
-    tokens = sum(len(examples[row]) for row in order)
     return {
         "steps": settings.steps,
         "rows": len(rows),
-        "final_loss": history[-1]["loss"],
-        "tokens": tokens,
+        "final_loss": final_loss,
+        "tokens": sum(map(len, planned)),
         "device": str(trainer.args.device),
     }
 
@@ -83,7 +77,7 @@ def fine_tune(
 def encode_rows(
     tokenizer: PreTrainedTokenizerBase,
     rows: pl.DataFrame,
-    confidence_format: Format,
+    prompting: Prompting,
     max_tokens: int,
     source: Path,
     seed: int,
@@ -92,18 +86,14 @@ def encode_rows(
 
     A balanced set is then balanced again, by the draw of `seed`.
     """
-    encoder = Encoder(tokenizer, confidence_format)
-    prompts: dict[str, tuple[int, ...]] = {}
+    encoder = Encoder(tokenizer, prompting.format)
+    prompt_of = cache(partial(prompting.ids, tokenizer))
     sampled = rows["token_ids"].to_list() if "token_ids" in rows.columns else [None] * len(rows)
-    end = tokenizer.eos_token_id
     examples: dict[int, Example] = {}
     texts = rows.select("question", "response", "correct").iter_rows()
     for row, ((question, response, correct), ids) in enumerate(zip(texts, sampled, strict=True)):
-        if question not in prompts:
-            prompts[question] = prompt_ids(tokenizer, question, confidence_format)
-        ids = ids[:-1] if ids and ids[-1] == end else ids
         try:
-            example = encoder.encode(prompts[question], response, ids, correct)
+            example = encoder.encode(prompt_of(question), response, ids, correct)
         except InputError as error:
             raise InputError(f"{source}, row {row + 1}: {error}") from error
         if len(example) <= max_tokens:
@@ -128,47 +118,33 @@ def encode_rows(
 def make_trainer(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    data: PlannedExamples,
+    data: Sequence[Example],
     settings: SftSettings,
     seed: int,
     folder: Path,
     device: str,
 ) -> CalibSftTrainer:
     """A trainer whose global batch is exactly `settings.batch_size` on any number of devices."""
-    on_cpu = pick_device(device).type == "cpu"
-    arguments = TrainingArguments(
-        output_dir=str(folder / CHECKPOINTS),
+    arguments = make_arguments(
+        TrainingArguments,
+        folder,
+        seed,
+        device,
         max_steps=settings.steps,
         per_device_train_batch_size=min(settings.micro_batch_size, settings.batch_size),
         learning_rate=settings.learning_rate,
         lr_scheduler_type="constant_with_warmup",
         warmup_steps=settings.warmup_steps,
-        optim="adamw_torch",
-        adam_beta1=0.9,
-        adam_beta2=0.999,
-        weight_decay=0.0,
-        max_grad_norm=1.0,
         logging_steps=1,
-        logging_nan_inf_filter=False,
-        save_strategy="steps",
         save_steps=settings.save_every,
-        save_total_limit=2,
-        seed=seed,
-        data_seed=seed,
-        use_cpu=on_cpu,
-        bf16=not on_cpu,
         report_to=list(settings.report_to),
-        disable_tqdm=True,
         train_sampling_strategy="sequential",
-        remove_unused_columns=False,
-        ddp_find_unused_parameters=False,
         gradient_checkpointing=settings.gradient_checkpointing,
-        dataloader_pin_memory=not on_cpu,
     )
     arguments.gradient_accumulation_steps = accumulation_steps(
         settings, arguments.world_size, arguments.n_gpu
     )
-    trainer = CalibSftTrainer(
+    return CalibSftTrainer(
         model=model,
         args=arguments,
         train_dataset=data,
@@ -176,9 +152,6 @@ def make_trainer(
         processing_class=tokenizer,
         sft=settings,
     )
-    # It prints every step to standard output, which is for results only.
-    trainer.remove_callback(PrinterCallback)
-    return trainer
 
 
 def accumulation_steps(settings: SftSettings, world_size: int, gpus: int) -> int:

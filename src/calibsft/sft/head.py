@@ -5,11 +5,13 @@ used. A hook gives the output head the supervised positions alone. The model's o
 as DDP, FSDP and PEFT keep working.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
+
+from calibsft.sft.loss import token_losses
 
 
 @contextmanager
@@ -24,3 +26,20 @@ def logits_only_at(head: nn.Module, positions_B_T: Tensor) -> Iterator[None]:
         yield
     finally:
         hook.remove()
+
+
+def losses_at(
+    model: nn.Module, head: nn.Module, batch: Mapping[str, Tensor], marked_B_T: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The losses (N,) of the marked tokens, and where these are; nothing predicts the first token of a row.
+
+    `head` is the output head of `model`, which may be wrapped for several devices.
+    """
+    predicted_B_T = marked_B_T.clone()
+    predicted_B_T[:, 0] = False
+    # Position t predicts token t+1.
+    with logits_only_at(head, predicted_B_T.roll(-1, dims=1)):
+        logits_N_V = model(
+            input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False
+        ).logits
+    return token_losses(logits_N_V, batch["input_ids"][predicted_B_T]), predicted_B_T

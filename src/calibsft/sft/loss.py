@@ -27,43 +27,25 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """The responses of a micro-batch: which are correct, how many tokens their two segments have, the global counts."""
+class Shares:
+    """The share of each response in the global batch: among correct responses, among all, and of each segment in tokens."""
 
     correct_B: Tensor
-    n_reasoning_B: Tensor
-    n_confidence_B: Tensor
-    counts: Counts
-
-    @property
-    def share_of_correct_B(self) -> Tensor:
-        """An equal share of 1 for each correct response of the global batch; zeros if it has none."""
-        return (
-            self.correct_B / self.counts.correct if self.counts.correct else torch.zeros_like(self.correct_B)
-        )
-
-    @property
-    def share_of_all_B(self) -> Tensor:
-        """An equal share of 1 for each response of the global batch."""
-        return torch.ones_like(self.correct_B) / self.counts.responses
+    all_B: Tensor
+    reasoning_B: Tensor
+    confidence_B: Tensor
 
 
-# From a batch and beta to the weights of each response's reasoning segment and confidence segment. The tokens of a segment
-# share its weight equally.
-Variant = Callable[[Batch, float], tuple[Tensor, Tensor]]
+# From the shares and beta to the weights of each response's reasoning segment and confidence segment. The tokens of a
+# segment share its weight equally.
+Variant = Callable[[Shares, float], tuple[Tensor, Tensor]]
 
 VARIANTS: dict[str, Variant] = {
-    "calibsft": lambda batch, beta: ((1 - beta) * batch.share_of_correct_B, beta * batch.share_of_all_B),
-    "confidence-only": lambda batch, beta: (torch.zeros_like(batch.correct_B), batch.share_of_all_B),
-    "full-ce": lambda batch, beta: (
-        batch.n_reasoning_B / batch.counts.tokens,
-        batch.n_confidence_B / batch.counts.tokens,
-    ),
-    "full-balanced": lambda batch, beta: ((1 - beta) * batch.share_of_all_B, beta * batch.share_of_all_B),
-    "correct-only": lambda batch, beta: (
-        (1 - beta) * batch.share_of_correct_B,
-        beta * batch.share_of_correct_B,
-    ),
+    "calibsft": lambda share, beta: ((1 - beta) * share.correct_B, beta * share.all_B),
+    "confidence-only": lambda share, beta: (torch.zeros_like(share.all_B), share.all_B),
+    "full-ce": lambda share, beta: (share.reasoning_B, share.confidence_B),
+    "full-balanced": lambda share, beta: ((1 - beta) * share.all_B, beta * share.all_B),
+    "correct-only": lambda share, beta: ((1 - beta) * share.correct_B, beta * share.correct_B),
 }
 
 
@@ -83,7 +65,11 @@ def token_weights(
     """
     reasoning_B_T, confidence_B_T = (segments_B_T == kind for kind in (REASONING, CONFIDENCE))
     n_ra_B, n_c_B = reasoning_B_T.sum(-1).float(), confidence_B_T.sum(-1).float()
-    weigh_ra_B, weigh_c_B = VARIANTS[variant](Batch(correct_B.float(), n_ra_B, n_c_B, counts), beta)
+    # A global batch may have no correct response; none has a share then.
+    share_of_correct_B = correct_B.float() / max(counts.correct, 1)
+    share_of_all_B = torch.ones_like(share_of_correct_B) / counts.responses
+    shares = Shares(share_of_correct_B, share_of_all_B, n_ra_B / counts.tokens, n_c_B / counts.tokens)
+    weigh_ra_B, weigh_c_B = VARIANTS[variant](shares, beta)
     # A response may have no reasoning tokens; its segment then has no weight.
     per_ra_B, per_c_B = weigh_ra_B / n_ra_B.clamp(min=1), weigh_c_B / n_c_B.clamp(min=1)
     return reasoning_B_T * per_ra_B[:, None] + confidence_B_T * per_c_B[:, None]

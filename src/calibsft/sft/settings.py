@@ -39,10 +39,8 @@ class SftSettings(Settings):
 
     @model_validator(mode="after")
     def _beta_weighs_two_terms(self) -> Self:
-        if (
-            self.loss in ("confidence-only", "full-ce")
-            and self.beta != SftSettings.model_fields["beta"].default
-        ):
+        default = SftSettings.model_fields["beta"].default
+        if self.loss in ("confidence-only", "full-ce") and self.beta != default:
             raise ValueError(
                 f"sft.beta means nothing for the loss {self.loss}, which does not weigh two terms"
             )

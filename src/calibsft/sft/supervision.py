@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import torch
 from transformers import PreTrainedTokenizerBase
 
 from calibsft.artifacts import SUPERVISION, write_parquet
@@ -36,23 +35,16 @@ def write_supervision(
     if not set(KEYS) <= set(rows.columns):
         return
     shown = shown_rows(rows)
-    counts = Counts(
-        correct=float(sum(example.correct for example in examples)),
-        responses=float(len(examples)),
-        tokens=float(sum(len(example.response) for example in examples)),
-    )
+    tokens_of_all = sum(len(example.response) for example in examples)
+    counts = Counts(sum(example.correct for example in examples), len(examples), tokens_of_all)
     pieces: dict[int, str] = {}
     tokens = [TokenOffsets(tokenizer, examples[row].response, pieces).texts() for row in shown]
     weights = [example_weights(examples[row], settings, counts) for row in shown]
-    starts = [examples[row].confidence_at for row in shown]
-    table = (
-        rows[shown]
-        .select(KEYS)
-        .with_columns(
-            tokens=pl.Series(tokens, dtype=pl.List(pl.String)),
-            weights=pl.Series(weights, dtype=pl.List(pl.Float32)),
-            confidence_at=pl.Series(starts, dtype=pl.Int32),
-        )
+    table = rows[shown].select(
+        *KEYS,
+        tokens=pl.Series(tokens, dtype=pl.List(pl.String)),
+        weights=pl.Series(weights, dtype=pl.List(pl.Float32)),
+        confidence_at=pl.Series([examples[row].confidence_at for row in shown], dtype=pl.Int32),
     )
     write_parquet(folder / SUPERVISION, table)
 
@@ -70,5 +62,5 @@ def example_weights(example: Example, settings: SftSettings, counts: Counts) -> 
     """The weight of each token of the response in the loss of one epoch."""
     batch = collate([example])
     weights_B_T = token_weights(settings.loss, batch["segments"], batch["correct"], counts, settings.beta)
-    weights: torch.Tensor = weights_B_T[0, len(example.prompt) :]
-    return [float(weight) for weight in weights]
+    weights: list[float] = weights_B_T[0, len(example.prompt) :].tolist()
+    return weights

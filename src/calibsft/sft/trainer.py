@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from calibsft.sft.head import logits_only_at
-from calibsft.sft.loss import CONFIDENCE, NONE, Counts, token_losses, token_weights
+from calibsft.sft.head import losses_at
+from calibsft.sft.loss import CONFIDENCE, NONE, Counts, token_weights
 from calibsft.sft.settings import SftSettings
 from calibsft.training.checkpoints import PickleFreeTrainer
 
@@ -62,20 +62,10 @@ class CalibSftTrainer(PickleFreeTrainer):
 def batch_loss(
     model: nn.Module, head: nn.Module, inputs: dict[str, Tensor], counts: Counts, sft: SftSettings
 ) -> tuple[Tensor, Tensor]:
-    """This micro-batch's part of the global loss, and its two terms (reasoning, confidence).
-
-    `head` is the output head of `model`, which may be wrapped for several devices.
-    """
+    """This micro-batch's part of the global loss, and its two terms (reasoning, confidence); `head` as in `losses_at`."""
     weights_B_T = token_weights(sft.loss, inputs["segments"], inputs["correct"], counts, sft.beta)
-    # Position t predicts token t+1.
-    predicts_B_T = torch.zeros_like(weights_B_T, dtype=torch.bool)
-    predicts_B_T[:, :-1] = weights_B_T[:, 1:] > 0
-    predicted_B_T = predicts_B_T.roll(1, dims=1)
-    with logits_only_at(head, predicts_B_T):
-        logits_N_V = model(
-            input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], use_cache=False
-        ).logits
-    losses_N = token_losses(logits_N_V, inputs["input_ids"][predicted_B_T]) * weights_B_T[predicted_B_T]
+    losses_N, predicted_B_T = losses_at(model, head, inputs, weights_B_T > 0)
+    losses_N = losses_N * weights_B_T[predicted_B_T]
     confidence_N = inputs["segments"][predicted_B_T] == CONFIDENCE
     terms = torch.stack([losses_N[~confidence_N].sum(), losses_N[confidence_N].sum()])
     return terms.sum(), terms.detach()

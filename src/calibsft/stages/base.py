@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from calibsft.playground.settings import BaseSettings
+from calibsft.progress import Progress
 from calibsft.settings import Seed
 from calibsft.stages.stage import Facts, Stage
 
@@ -19,11 +20,7 @@ class BaseStage(Stage):
 
     def work(self, folder: Path, label: str) -> Facts:
         from calibsft.playground.base import train_base
-        from calibsft.progress import Progress
 
         with Progress(label, self.base.steps, "steps") as progress:
             train_base(self.base, self.seed, folder / "model", progress)
         return {"device": "cpu", "lineage": []}
-
-    def lines(self, folder: Path) -> list[str]:
-        return [f"checkpoint: {folder / 'model'}"]

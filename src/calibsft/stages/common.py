@@ -10,7 +10,7 @@ from calibsft.engines import EngineSection
 from calibsft.errors import InputError
 from calibsft.settings import Mark
 
-Model = Annotated[str, Mark.CONTENT, Field(description="checkpoint folder or Hub id")]
+Model = Annotated[str, Mark.CONTENT, Field(description="checkpoint folder or Hub id, also org/name@revision")]
 # An engine's settings are about speed and memory; what else decides its responses is an input of the stage.
 Engine = Annotated[EngineSection, Mark.ADJUSTABLE]
 Verdicts = Annotated[

@@ -3,15 +3,26 @@
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from calibsft.artifacts import model_inputs
 from calibsft.artifacts.lineage import lineage_of
 from calibsft.engines import default_engine
 from calibsft.estimators import choose_estimators
+from calibsft.evaluation import (
+    evaluate_model,
+    read_budgets,
+    read_estimators,
+    read_metrics,
+    require_benchmarks,
+)
 from calibsft.evaluation.settings import EvalSettings
 from calibsft.judge.settings import JudgeSettings
 from calibsft.questions import benchmark_inputs, evaluated_benchmark
+from calibsft.report.terminal import evaluation_lines
 from calibsft.responses.formats import get_format
-from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
+from calibsft.responses.prompts import Prompting
+from calibsft.responses.settings import DEFAULT_FORMAT, FormatName, Template
 from calibsft.settings import Device, Dtype, Seed
 from calibsft.stages.common import Engine, Model
 from calibsft.stages.stage import Facts, Stage
@@ -32,13 +43,12 @@ class EvalStage(Stage):
     engine: Engine = default_engine()
     judge: JudgeSettings = JudgeSettings()
     format: FormatName = DEFAULT_FORMAT
+    template: Template = Field({})
     seed: Seed = 0
     device: Device = "auto"
     dtype: Dtype = "auto"
 
     def check(self) -> None:
-        from calibsft.evaluation import require_benchmarks
-
         require_benchmarks(self.eval)
         choose_estimators(self.eval.estimators, get_format(self.format))
         for name in self.eval.benchmarks:
@@ -49,14 +59,12 @@ class EvalStage(Stage):
         return {**model_inputs(self.model), **asked, **self.engine.inputs()}
 
     def work(self, folder: Path, label: str) -> Facts:
-        from calibsft.evaluation import evaluate_model
-
         facts = evaluate_model(
             self.model,
             self.engine,
             self.eval,
             self.judge,
-            get_format(self.format),
+            Prompting(get_format(self.format), self.template),
             self.seed,
             folder,
             self.device,
@@ -66,12 +74,8 @@ class EvalStage(Stage):
         return {**lineage_of(self.model), **facts}
 
     def results(self, folder: Path) -> dict[str, Any]:
-        from calibsft.evaluation import read_budgets, read_estimators, read_metrics
-
         others = {"budgets": read_budgets(folder), "estimators": read_estimators(folder)}
         return {**read_metrics(folder), **others}
 
     def lines(self, folder: Path) -> list[str]:
-        from calibsft.report.terminal import evaluation_lines
-
         return evaluation_lines(self.results(folder))

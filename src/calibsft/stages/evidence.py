@@ -7,6 +7,7 @@ from pydantic import Field
 
 from calibsft.artifacts import read_manifest
 from calibsft.evidence import EVIDENCE
+from calibsft.evidence.collect import choose_evidence, collect_evidence
 from calibsft.evidence.settings import EvidenceSettings
 from calibsft.judge.settings import JudgeSettings
 from calibsft.settings import Device, Dtype, Mark
@@ -39,16 +40,12 @@ class EvidenceStage(Stage):
     dtype: Dtype = "auto"
 
     def check(self) -> None:
-        from calibsft.evidence.collect import choose_evidence
-
         choose_evidence(self.names, self.evidence, self.judge)
 
     def inputs(self) -> dict[str, str]:
         return verified(self.rollouts, self.verdicts)
 
     def work(self, folder: Path, label: str) -> Facts:
-        from calibsft.evidence.collect import collect_evidence
-
         facts = collect_evidence(
             self.names,
             self.rollouts,

@@ -10,7 +10,8 @@ from calibsft.artifacts.lineage import lineage_of
 from calibsft.prior.settings import PriorSettings
 from calibsft.progress import Progress
 from calibsft.responses.formats import get_format
-from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
+from calibsft.responses.prompts import Prompting
+from calibsft.responses.settings import DEFAULT_FORMAT, FormatName, Template
 from calibsft.settings import Device, Dtype, Mark
 from calibsft.stages.common import Model
 from calibsft.stages.stage import Facts, Stage
@@ -32,6 +33,7 @@ class PriorStage(Stage):
     ]
     prior: PriorSettings = PriorSettings(contexts=CONTEXTS)
     format: FormatName = DEFAULT_FORMAT
+    template: Template = Field({})
     device: Device = "auto"
     dtype: Dtype = "auto"
 
@@ -42,9 +44,10 @@ class PriorStage(Stage):
         from calibsft.models import load_model, load_tokenizer
         from calibsft.rl.prior_gradient import gradient_shares, read_contexts
 
-        written, contexts = get_format(self.format), self.prior.contexts or CONTEXTS
-        found = read_contexts(self.evaluation, contexts, load_tokenizer(self.model), written)
+        prompting = Prompting(get_format(self.format), self.template)
+        contexts = self.prior.contexts or CONTEXTS
+        found = read_contexts(self.evaluation, contexts, load_tokenizer(self.model), prompting)
         model = load_model(self.model, self.device, self.dtype)
-        with Progress(label, len(written.words), "values") as progress:
+        with Progress(label, len(prompting.format.words), "values") as progress:
             write_json(folder / GRADIENT, gradient_shares(model, found, progress))
         return {**lineage_of(self.model), "device": str(model.device)}

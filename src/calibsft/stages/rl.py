@@ -14,11 +14,13 @@ from calibsft.evaluation.settings import EvalSettings
 from calibsft.judge.settings import JudgeSettings
 from calibsft.questions import benchmark_inputs, evaluated_benchmark
 from calibsft.responses.formats import get_format
-from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
+from calibsft.responses.prompts import Prompting
+from calibsft.responses.settings import DEFAULT_FORMAT, FormatName, Template
 from calibsft.rl.methods import MethodSection, get_method
 from calibsft.settings import Device, Mark, Seed
 from calibsft.stages.common import Engine, Model, Verdicts
 from calibsft.stages.stage import Facts, Stage
+from calibsft.verify.judged import load_answer_judge
 
 
 class RlStage(Stage):
@@ -49,6 +51,7 @@ class RlStage(Stage):
     eval: EvalSettings = EvalSettings()
     judge: JudgeSettings = JudgeSettings()
     format: FormatName = DEFAULT_FORMAT
+    template: Template = Field({})
     seed: Seed = 0
     device: Device = "auto"
 
@@ -80,7 +83,6 @@ class RlStage(Stage):
     def work(self, folder: Path, label: str) -> Facts:
         from calibsft.rl.questions import read_questions
         from calibsft.rl.train import train_policy
-        from calibsft.verify.judged import load_answer_judge
 
         questions, rates = read_questions(self.data, self.verdicts)
         facts = train_policy(
@@ -88,7 +90,7 @@ class RlStage(Stage):
             questions,
             rates,
             self.rl,
-            get_format(self.format),
+            Prompting(get_format(self.format), self.template),
             self.seed,
             folder,
             self.device,
@@ -98,6 +100,3 @@ class RlStage(Stage):
             self.engine,
         )
         return {"model": self.model, **trained(self.model, self.rl.name, self.seed), **facts}
-
-    def lines(self, folder: Path) -> list[str]:
-        return [f"checkpoint: {folder / 'model'}"]

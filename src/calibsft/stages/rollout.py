@@ -3,13 +3,18 @@
 from pathlib import Path
 from typing import ClassVar
 
-from calibsft.artifacts import model_inputs
+from pydantic import Field
+
+from calibsft.artifacts import file_hash, model_inputs
 from calibsft.artifacts.lineage import lineage_of
 from calibsft.engines import default_engine, load_engine
-from calibsft.questions import QuestionSettings, load_source, source_hash
+from calibsft.questions import QuestionSettings, asked_questions, source_hash
 from calibsft.responses.formats import get_format
-from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
-from calibsft.rollouts.settings import RolloutSettings
+from calibsft.responses.prompts import Prompting, Shot
+from calibsft.responses.settings import DEFAULT_FORMAT, FormatName, Template
+from calibsft.rollouts.settings import RolloutSettings, Shard
+from calibsft.rollouts.shots import read_shots
+from calibsft.rollouts.usage import read_usage
 from calibsft.settings import Device, Dtype, Seed
 from calibsft.stages.common import Engine, Model
 from calibsft.stages.stage import Facts, Stage
@@ -26,22 +31,33 @@ class RolloutStage(Stage):
     rollout: RolloutSettings = RolloutSettings()
     engine: Engine = default_engine()
     format: FormatName = DEFAULT_FORMAT
+    template: Template = Field({})
     seed: Seed = 0
+    shard: Shard = None
     device: Device = "auto"
     dtype: Dtype = "auto"
 
+    def check(self) -> None:
+        self._shots()
+
     def inputs(self) -> dict[str, str]:
-        asked = source_hash(self.questions.source, self.questions.data_dir)
-        return {"questions": asked, **model_inputs(self.model), **self.engine.inputs()}
+        asked = {"questions": source_hash(self.questions.source, self.questions.data_dir)}
+        shown = {"shots": file_hash(self.rollout.shots)} if self.rollout.shots else {}
+        return {**asked, **shown, **model_inputs(self.model), **self.engine.inputs()}
 
     def work(self, folder: Path, label: str) -> Facts:
-        questions = load_source(self.questions.source, self.questions.data_dir)[: self.questions.limit]
+        questions = asked_questions(self.questions)
         from calibsft.rollouts.collect import make_collector
 
         engine = load_engine(self.engine, self.model, self.device, self.dtype)
-        collector = make_collector(engine, get_format(self.format), self.rollout, self.seed)
+        prompting = Prompting(get_format(self.format), self.template, self._shots())
+        collector = make_collector(engine, prompting, self.rollout, self.seed)
         tokens = collector.collect(
-            questions, lambda _: self.rollout.samples, folder, self.rollout.shard_questions, label
+            questions, lambda _: self.rollout.samples, folder, self.rollout.shard_questions, label, self.shard
         )
         facts = {"tokens": tokens, "device": collector.engine.device, "questions": len(questions)}
-        return {**lineage_of(self.model), **facts}
+        paid = {"usage": used} if (used := read_usage(folder)) else {}
+        return {**lineage_of(self.model), **facts, **paid}
+
+    def _shots(self) -> tuple[Shot, ...]:
+        return read_shots(self.rollout.shots, get_format(self.format)) if self.rollout.shots else ()

@@ -6,10 +6,11 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from calibsft.artifacts import file_hash, model_inputs
-from calibsft.artifacts.lineage import CALIBSFT, trained
+from calibsft.artifacts.lineage import step_of, trained
 from calibsft.errors import InputError
 from calibsft.responses.formats import get_format
-from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
+from calibsft.responses.prompts import Prompting
+from calibsft.responses.settings import DEFAULT_FORMAT, FormatName, Template
 from calibsft.settings import Device, Mark, Seed
 from calibsft.sft.settings import SftSettings
 from calibsft.stages.common import Model
@@ -30,6 +31,7 @@ class SftStage(Stage):
     data: Annotated[Path, Mark.CONTENT, Field(description="sft.parquet from `calibsft build`, or its folder")]
     sft: SftSettings = SftSettings()
     format: FormatName = DEFAULT_FORMAT
+    template: Template = Field({})
     seed: Seed = 0
     device: Device = "auto"
 
@@ -45,10 +47,8 @@ class SftStage(Stage):
     def work(self, folder: Path, label: str) -> Facts:
         from calibsft.sft.fine_tune import fine_tune
 
+        step, prompting = step_of(self.table), Prompting(get_format(self.format), self.template)
         facts = fine_tune(
-            self.model, self.table, self.sft, get_format(self.format), self.seed, folder, self.device, label
+            self.model, self.table, self.sft, prompting, self.seed, folder, self.device, label, step
         )
-        return {"model": self.model, **trained(self.model, CALIBSFT, self.seed), **facts}
-
-    def lines(self, folder: Path) -> list[str]:
-        return [f"checkpoint: {folder / 'model'}"]
+        return {"model": self.model, **trained(self.model, step, self.seed), **facts}

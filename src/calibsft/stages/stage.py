@@ -4,16 +4,16 @@
 and refuse in the same way. Knows no stage by name: they are listed in `calibsft.stages.STAGES`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Self
-
-from pydantic.fields import FieldInfo
 
 from calibsft.artifacts import StageFolder
 from calibsft.errors import unknown_name
 from calibsft.graded import older_grader
-from calibsft.hub import prepare_model
+from calibsft.hub import prepare_model, recording_commits
 from calibsft.progress import require_one_process
 from calibsft.settings import Mark, Settings, apply_override, validated
 from calibsft.settings.options import Option, nested, options_of
@@ -40,8 +40,15 @@ class Stage(Settings):
     def of(cls, given: Mapping[str, Any], overrides: Sequence[str] = ()) -> Self:
         """The stage with these options and overrides, which are dotted keys of its main section or of the whole stage."""
         options = cls.options()
-        _refuse_unknown(given, [option.name for option in options], list(cls.model_fields))
-        sections = {name: value for name, value in given.items() if isinstance(value, Settings | dict)}
+        names = [option.name for option in options]
+        for name in given:
+            if name not in names and name not in cls.model_fields:
+                unknown_name("option", name, names)
+        sections = {
+            name: value
+            for name, value in given.items()
+            if name in cls.model_fields and isinstance(value, Settings | dict)
+        }
         data = {**nested(options, {**given, **dict.fromkeys(sections)}), **sections}
         for override in overrides:
             apply_override(data, cls._whole_key(override))
@@ -64,8 +71,10 @@ class Stage(Settings):
 
     def reads(self) -> tuple[Path, ...]:
         """The existing files and folders that it reads, which other stages may have made."""
-        values = [getattr(self, name) for name in self._marked(Mark.CONTENT)]
-        return tuple(path for value in values if value is not None and (path := Path(value)).exists())
+        fields = type(self).model_fields.items()
+        values = [getattr(self, name) for name, field in fields if Mark.CONTENT in field.metadata]
+        given = [value if isinstance(value, tuple) else (value,) for value in values if value is not None]
+        return tuple(path for value in chain.from_iterable(given) if (path := Path(value)).exists())
 
     def shaped_by(self) -> dict[str, Any]:
         """The settings that shape the result, as plain data."""
@@ -80,8 +89,8 @@ class Stage(Settings):
         return {}
 
     def lines(self, folder: Path) -> list[str]:
-        """The results as lines of text, for people."""
-        return []
+        """The results as lines of text, for people; of a training, where its checkpoint is."""
+        return [f"checkpoint: {folder / 'model'}"] if (folder / "model").is_dir() else []
 
     def folder(self, path: Path, label: str = "") -> StageFolder:
         """The folder of this stage at `path`, with the settings and inputs that identify its content."""
@@ -103,39 +112,26 @@ class Stage(Settings):
             require_one_process(self.kind)
         self.check()
         self.look()
-        work = self._worker(label or self.kind)
+        work = partial(self._prepared_work, label=label or self.kind)
         self.folder(path, label).perform(work, fresh, hash_check, patience, again)
 
-    def _worker(self, label: str) -> Callable[[Path], Facts]:
-        def work(folder: Path) -> Facts:
-            # Done here, so that a model that cannot be used is refused before libraries are imported for seconds.
-            if "model" in type(self).model_fields:
-                prepare_model(getattr(self, "model"))  # noqa: B009
-            return self.work(folder, label)
-
-        return work
-
-    @classmethod
-    def _marked(cls, mark: Mark) -> list[str]:
-        return [name for name, field in cls.model_fields.items() if mark in _marks(field)]
-
-
-def _refuse_unknown(given: Mapping[str, Any], options: list[str], fields: list[str]) -> None:
-    for name in given:
-        if name not in options and name not in fields:
-            unknown_name("option", name, options)
+    def _prepared_work(self, folder: Path, label: str) -> Facts:
+        # A model that cannot be used is refused here, before libraries are imported for seconds.
+        model, engine = getattr(self, "model", None), getattr(self, "engine", None)
+        if model is not None:
+            prepare_model(engine.checkpoint(model) if engine else model)
+        with recording_commits() as commits:
+            facts = self.work(folder, label)
+        return {**facts, "hub": commits} if commits else facts
 
 
 def _shaping(settings: Settings, data: dict[str, Any]) -> dict[str, Any]:
     """`data` without fields marked `ADJUSTABLE` or `CONTENT`, in all sections."""
     found = {}
     for name, value in data.items():
-        if {Mark.ADJUSTABLE, Mark.CONTENT} & {*_marks(type(settings).model_fields[name])}:
+        marks = type(settings).model_fields[name].metadata
+        if Mark.ADJUSTABLE in marks or Mark.CONTENT in marks:
             continue
         inner = getattr(settings, name)
         found[name] = _shaping(inner, value) if isinstance(inner, Settings) else value
     return found
-
-
-def _marks(field: FieldInfo) -> list[Mark]:
-    return [mark for mark in field.metadata if isinstance(mark, Mark)]

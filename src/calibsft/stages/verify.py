@@ -9,11 +9,14 @@ from calibsft.artifacts import JUDGE_CACHE, file_hash
 from calibsft.graded import VERIFIER
 from calibsft.judge.settings import JudgeSettings
 from calibsft.progress import warn
+from calibsft.report.terminal import verdict_lines
 from calibsft.responses.formats import get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
 from calibsft.settings import Device, Dtype, Mark
 from calibsft.stages.common import rollouts_hash
 from calibsft.stages.stage import Facts, Stage
+from calibsft.verify.judged import load_answer_judge
+from calibsft.verify.verdicts import count_verdicts, verify_responses
 
 # With an accuracy outside these bounds, nearly all targets of CalibSFT lie at one end.
 TEACHING = (0.05, 0.95)
@@ -55,9 +58,6 @@ class VerifyStage(Stage):
         }
 
     def work(self, folder: Path, label: str) -> Facts:
-        from calibsft.verify.judged import load_answer_judge
-        from calibsft.verify.verdicts import verify_responses
-
         judge = load_answer_judge(self.judge, folder / JUDGE_CACHE, self.device, self.dtype)
         graders = verify_responses(self.responses, get_format(self.format), folder, label, judge)
         accuracy = self.results(folder)["overall"]["correct"]
@@ -71,11 +71,7 @@ class VerifyStage(Stage):
         return {VERIFIER: graders, "accuracy": accuracy}
 
     def results(self, folder: Path) -> dict[str, Any]:
-        from calibsft.verify.verdicts import count_verdicts
-
         return count_verdicts(folder)
 
     def lines(self, folder: Path) -> list[str]:
-        from calibsft.report.terminal import verdict_lines
-
         return verdict_lines(self.results(folder))

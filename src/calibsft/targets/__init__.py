@@ -2,12 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
+from calibsft.errors import unknown_name
 from calibsft.settings import OneOf
 from calibsft.targets.calibsft import CALIBSFT
 from calibsft.targets.csft import CSFT
 from calibsft.targets.lovec import LOVEC
 from calibsft.targets.sayself import SAYSELF
 from calibsft.targets.settings import TargetSettings
+from calibsft.targets.stated import STATED
 from calibsft.targets.target import Target
 from calibsft.targets.uait import UAIT
 
@@ -17,6 +19,7 @@ TARGETS: dict[str, Target[Any]] = {
     "uait": UAIT,
     "sayself": SAYSELF,
     "lovec": LOVEC,
+    "stated": STATED,
 }
 
 if TYPE_CHECKING:
@@ -30,4 +33,10 @@ else:
         {name: target.description for name, target in TARGETS.items()},
     ).section()
 
-__all__ = ["TARGETS", "Target", "TargetSection", "TargetSettings"]
+
+def get_target(name: str) -> Target[Any]:
+    """The target called `name`; refuses an unknown name and suggests the nearest known one."""
+    return TARGETS[name] if name in TARGETS else unknown_name("target", name, list(TARGETS))
+
+
+__all__ = ["TARGETS", "Target", "TargetSection", "TargetSettings", "get_target"]

@@ -3,35 +3,34 @@
 The order matters and is the paper's. Success rates come from all responses to a question; only then are malformed and
 unfinished ones discarded. Labels are exact rationals, and balancing groups by them. Only the characters of the confidence
 value change, even if the training set has another format than the responses. Labels need no text, so they come first, and
-only the text of drawn responses is kept.
+only the text of drawn responses is read further.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 
-from calibsft.artifacts import write_json, write_parquet
+from calibsft.artifacts import write_json, write_parquet_parts
 from calibsft.responses.formats import Format
 from calibsft.schema import QUESTION_KEYS
 from calibsft.success_rates import count_endings, rate_questions
-from calibsft.table_schemas import GRADED
+from calibsft.table_schemas import GRADED, LABELS, REPEATED
+from calibsft.targets import get_target, refusals
 from calibsft.targets.chat import write_chat
 from calibsft.targets.draws import choose
 from calibsft.targets.labelling import label_rows, label_table
-from calibsft.targets.pool import Pool, first_samples
-from calibsft.targets.refusals import (
-    refuse_fewer_samples,
-    refuse_no_parts,
-    refuse_unlearnable,
-    refuse_unrated,
-)
+from calibsft.targets.pool import ROW, Pool, first_samples
 from calibsft.targets.settings import TargetSettings
+from calibsft.targets.stored_texts import StoredTexts
 from calibsft.targets.summary import SUMMARY, BuildSummary, histogram
-from calibsft.targets.texts import training_rows
+from calibsft.targets.texts import TrainingRows, store_texts
 
 SFT_TABLE = "sft.parquet"
 LABEL_TABLE = "labels.parquet"
+# Rows of the table of labels that are written at a time.
+SLICE_ROWS = 1 << 17
 # The reason for a well-formed response without a label, beside the parser's reasons for malformed ones.
 UNLABELLED = "unlabelled"
 
@@ -61,16 +60,17 @@ def build(
     evidence
         The evidence of the responses, by their keys; required if the target names any.
     """
-    from_format = from_format or confidence_format
+    from_format, target = from_format or confidence_format, get_target(settings.name)
     rated = _rated(pool, settings.samples, from_format, source)
+    if not target.imitates:
+        refusals.refuse_single(rated, source)
     labelled = label_rows(rated, settings, confidence_format, evidence, source)
-    refuse_unlearnable(rated, labelled, settings.name, source)
-    chosen, group_size, dropped = choose(labelled, settings, seed, source)
-    write_parquet(folder / LABEL_TABLE, label_table(rated, labelled, chosen))
-    table = training_rows(pool, chosen, from_format, confidence_format, source)
-    write_parquet(folder / SFT_TABLE, table)
-    write_chat(folder, table, confidence_format)
-    first = chosen.filter(pl.col("draw") == 0)
+    refusals.refuse_unlabelled(rated, labelled, target.name, source)
+    if not target.imitates:
+        refusals.refuse_unlearnable(rated, labelled, source)
+    drawn = choose(labelled, settings, seed, source)
+    write_parquet_parts(folder / LABEL_TABLE, _slices(label_table(rated, labelled, drawn.rows)))
+    first = labelled[drawn.draws[0]]
     summary = BuildSummary(
         target=settings.name,
         format=confidence_format.name,
@@ -81,23 +81,40 @@ def build(
         filtered=_filtered(rated, labelled),
         before=histogram(labelled),
         after=histogram(first),
-        group_size=group_size,
-        dropped_groups=dropped,
+        group_size=drawn.group_size,
+        dropped_groups=drawn.dropped,
         rows=len(first),
         rows_questions=first.n_unique(QUESTION_KEYS),
     )
+    del rated, first  # makes room for texts
+    with StoredTexts(folder, len(labelled)) as stored:
+        rewritten = not target.imitates or from_format != confidence_format
+        store_texts(pool, labelled, drawn, confidence_format, stored, source, rewritten)
+        rows = TrainingRows(pool, labelled, drawn, stored, source)
+        write_parquet_parts(folder / SFT_TABLE, rows, texts=("response", "token_ids"))
+        write_chat(folder, rows, confidence_format, target.imitates)
     write_json(folder / SUMMARY, summary.to_json())
     return summary
 
 
 def _rated(pool: Pool, samples: int | None, from_format: Format, source: str) -> pl.DataFrame:
-    """The columns `GRADED` of every response that is used, with its question's success rate."""
-    refuse_no_parts(pool, source)
-    graded = first_samples(pool.graded.select(*GRADED), samples).collect()
-    refuse_fewer_samples(graded, samples, source)
+    """The columns `GRADED` of every response that is used, with its question's success rate, numbered.
+
+    Texts that repeat are categories: in millions of rows they would take most of the memory.
+    """
+    refusals.refuse_no_parts(pool, source)
+    coded = pool.graded.select(*GRADED).with_columns(pl.col(*REPEATED).cast(pl.Categorical))
+    graded = first_samples(coded, samples).collect(engine="streaming")
+    refusals.refuse_fewer_samples(graded, samples, source)
     rated = rate_questions(graded, source)
-    refuse_unrated(rated, pool, from_format, source)
-    return rated
+    refusals.refuse_unrated(rated, pool, from_format, source)
+    return rated.with_row_index(ROW)
+
+
+def _slices(table: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """The table of labels in slices, with the types of its file."""
+    typed = [pl.col(name).cast(kind) for name, kind in LABELS.items()]
+    return (table.slice(start, SLICE_ROWS).select(typed) for start in range(0, len(table), SLICE_ROWS))
 
 
 def _filtered(rated: pl.DataFrame, labelled: pl.DataFrame) -> dict[str, int]:

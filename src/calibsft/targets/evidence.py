@@ -25,8 +25,8 @@ def with_evidence(
         raise InputError(
             f"{source}: the target {target.name} needs the evidence {', '.join(missing)}; make it with calibsft evidence"
         )
-    columns = [column for name in target.evidence for column in _columns(name, known[name] == EXACT)]
-    measured = given.select(*KEYS, *columns)
+    columns = [_columns(name) if known[name] == EXACT else pl.col(name) for name in target.evidence]
+    measured = given.select(*(pl.col(key).cast(rows.schema[key]) for key in KEYS), *columns)
     found = rows.lazy().join(measured, on=KEYS, validate="1:1", maintain_order="left").collect()
     if len(found) < len(rows):
         raise InputError(
@@ -36,9 +36,6 @@ def with_evidence(
     return found
 
 
-def _columns(name: str, exact: bool) -> list[pl.Expr]:
-    """The column of evidence `name`; exact rationals become two columns, numerator (`_k`) and denominator (`_n`)."""
-    if not exact:
-        return [pl.col(name)]
-    parts = {"_k": "numerator", "_n": "denominator"}
-    return [pl.col(name).struct.field(field).alias(name + ending) for ending, field in parts.items()]
+def _columns(name: str) -> pl.Expr:
+    """Exact rationals as two columns, numerator (`_k`) and denominator (`_n`)."""
+    return pl.col(name).struct.rename_fields([f"{name}_k", f"{name}_n"]).struct.unnest()

@@ -17,23 +17,13 @@ def once_per(
     value: Callable[..., Fraction | None],
     names: tuple[str, str] = LABEL,
 ) -> pl.DataFrame:
-    """The exact value of every row, computed once per distinct combination of `columns`.
+    """The exact value of every row, computed once per distinct combination of `columns`, which `value` takes in their order.
 
-    Parameters
-    ----------
-    value
-        Takes one combination, in the order of `columns`, and returns an exact value or None.
-    names
-        The names of the columns of numerators and denominators.
-
-    Returns
-    -------
-    DataFrame
-        Numerators and denominators in the order of `rows`; null if `value` returns None or a column is null.
+    Returns the columns `names`, numerators and denominators, in the order of `rows`. They are null if `value` returns None
+    or one of `columns` is null.
     """
     distinct = rows.select(columns).drop_nulls().unique()
     values = [value(*inputs) for inputs in distinct.iter_rows()]
-    numerators = pl.Series(names[0], [None if v is None else v.numerator for v in values], pl.Int64)
-    denominators = pl.Series(names[1], [None if v is None else v.denominator for v in values], pl.Int64)
-    found = distinct.with_columns(numerators, denominators)
+    pairs = [(None, None) if exact is None else exact.as_integer_ratio() for exact in values]
+    found = distinct.hstack(pl.DataFrame(pairs, dict.fromkeys(names, pl.Int64), orient="row"))
     return rows.select(columns).join(found, on=columns, how="left", maintain_order="left").select(names)

@@ -12,7 +12,7 @@ from calibsft.responses.parse import parse
 from calibsft.schema import LABEL, QUESTION_KEYS
 from calibsft.targets.pool import Pool
 
-# How many responses other formats are tried on.
+# How many responses, of the first part, other formats are tried on.
 GUESSED_FROM = 1000
 
 
@@ -25,8 +25,10 @@ def refuse_no_parts(pool: Pool, source: str) -> None:
 
 def refuse_fewer_samples(labels: pl.DataFrame, samples: int | None, source: str) -> None:
     """Refuse questions that have fewer responses than were asked for."""
+    if samples is None:
+        return
     counts = labels.group_by(QUESTION_KEYS, maintain_order=True).len()
-    short = counts.filter(pl.col("len") < (samples or 0))
+    short = counts.filter(pl.col("len") < samples)
     if not short.is_empty():
         raise InputError(
             f"{source}: question {shown(short['question_id'][0])} has {short['len'][0]} responses and samples is {samples}"
@@ -35,13 +37,17 @@ def refuse_fewer_samples(labels: pl.DataFrame, samples: int | None, source: str)
 
 
 def refuse_unrated(rated: pl.DataFrame, pool: Pool, from_format: Format, source: str) -> None:
-    """Refuse pools without success rates, or without a well-formed response."""
+    """Refuse pools without a graded response, or without a well-formed one."""
     if rated.is_empty():
         raise InputError(
             f"{source}: no response could be graded, because no gold answer could be read; fix the gold answers"
         )
     if (rated["reason"] != "ok").all():
         refuse_malformed(pool, Counter(rated["reason"].to_list()), from_format, source)
+
+
+def refuse_single(rated: pl.DataFrame, source: str) -> None:
+    """Refuse questions with a single response, which gives no success rate."""
     single = rated.filter(pl.col("n") == 1)
     if not single.is_empty():
         raise InputError(
@@ -50,13 +56,17 @@ def refuse_unrated(rated: pl.DataFrame, pool: Pool, from_format: Format, source:
         )
 
 
-def refuse_unlearnable(rated: pl.DataFrame, labelled: pl.DataFrame, target: str, source: str) -> None:
-    """Refuse a pool without any label, or with all responses right or all wrong and all labels equal."""
+def refuse_unlabelled(rated: pl.DataFrame, labelled: pl.DataFrame, target: str, source: str) -> None:
+    """Refuse a pool without any label."""
     if labelled.is_empty():
         raise InputError(
             f"{source}: the target {target} labels none of the {len(rated)} responses; choose another target, or add"
             " questions that the model can answer"
         )
+
+
+def refuse_unlearnable(rated: pl.DataFrame, labelled: pl.DataFrame, source: str) -> None:
+    """Refuse a pool with all responses right or all wrong and all labels equal."""
     numerator, denominator = (labelled[name] for name in LABEL)
     for outcome, word, remedy in ((True, "correct", "harder"), (False, "incorrect", "easier")):
         if (rated["correct"] == outcome).all() and (numerator == denominator * int(outcome)).all():
@@ -69,7 +79,7 @@ def refuse_unlearnable(rated: pl.DataFrame, labelled: pl.DataFrame, target: str,
 def refuse_malformed(pool: Pool, filtered: Counter[str], from_format: Format, source: str) -> NoReturn:
     reasons = ", ".join(f"{reason}: {count}" for reason, count in filtered.most_common())
     complaint = f"{source}: none of the {filtered.total()} responses is well formed as '{from_format.name}' ({reasons})"
-    texts = pl.concat(pool.parts).select("response", "finished").head(GUESSED_FROM).collect().rows()
+    texts = pool.parts[0](("response", "finished")).head(GUESSED_FROM).rows()
     for name, other in FORMATS.items():
         if any(parse(text, other, finished=finished).ok for text, finished in texts):
             raise InputError(

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, Self
@@ -12,6 +12,7 @@ import polars as pl
 from calibsft.schema import STRATUM
 
 SUMMARY = "targets.json"
+HISTOGRAMS = ("before", "after", "dropped_groups")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +34,13 @@ class BuildSummary:
     rows_questions: int
 
     def to_json(self) -> dict[str, Any]:
-        found = {field.name: getattr(self, field.name) for field in fields(self)}
-        return found | {name: _written(found[name]) for name in ("before", "after", "dropped_groups")}
+        return asdict(self) | {name: _written(getattr(self, name)) for name in HISTOGRAMS}
 
     @classmethod
     def read(cls, folder: Path) -> Self:
         """The summary that an earlier build wrote into `folder`."""
         found = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
-        exact = ("before", "after", "dropped_groups")
-        return cls(**found | {name: {Fraction(t): n for t, n in found[name].items()} for name in exact})
+        return cls(**found | {name: {Fraction(t): n for t, n in found[name].items()} for name in HISTOGRAMS})
 
 
 def _written(histogram: dict[Fraction, int]) -> dict[str, int]:

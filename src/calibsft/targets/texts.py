@@ -1,55 +1,117 @@
-"""The text of the drawn responses, with their confidence replaced by their label.
+"""The text of the drawn responses, as rows of the training set; their confidence is replaced where a target says another one.
 
-Read part by part: only one part and the drawn responses are in memory at a time.
+Texts are read part by part and written block by block, so memory depends neither on the pool nor on the training set.
 """
 
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from calibsft.errors import InputError
 from calibsft.responses.formats import Format
-from calibsft.responses.parse import parse, replace_confidence
-from calibsft.schema import KEYS, LABEL
+from calibsft.responses.parse import restate
+from calibsft.schema import KEYS, LABEL, QUESTION_KEYS
 from calibsft.table_schemas import TRAINING_ROWS
+from calibsft.targets.draws import Drawn
 from calibsft.targets.pool import Pool
+from calibsft.targets.stored_texts import StoredTexts
+
+# Parts that are decoded side by side, and rows that are rewritten together.
+PARTS_AT_ONCE, ROWS_AT_ONCE = 2, 500
 
 
-def training_rows(
-    pool: Pool, chosen: pl.DataFrame, from_format: Format, confidence_format: Format, source: str
+def store_texts(
+    pool: Pool,
+    labelled: pl.DataFrame,
+    drawn: Drawn,
+    confidence_format: Format,
+    stored: StoredTexts,
+    source: str,
+    rewritten: bool = True,
+) -> None:
+    """Store the text of every drawn response under its number in `labelled`, each once; `rewritten` to state its label."""
+    wanted = _wanted(pool, labelled, np.unique(drawn.rows), confidence_format, source)
+    places, start = wanted["place"].to_numpy(), 0
+    for part in _read(pool):
+        first, end = np.searchsorted(places, (start, start + len(part)))
+        _store(part, start, wanted[first:end], stored, rewritten)
+        start += len(part)
+        del part  # before the next one is read
+
+
+def _store(
+    part: pl.DataFrame, start: int, wanted: pl.DataFrame, stored: StoredTexts, rewritten: bool
+) -> None:
+    """Store the wanted rows of the part that begins at the place `start`; `rewritten` with what they will state."""
+    for found in wanted.iter_slices(ROWS_AT_ONCE):
+        rows = part[found["place"].to_numpy() - start]
+        said = zip(rows["response"], found["value"], strict=True)
+        texts = [restate(text, value) if rewritten else text for text, value in said]
+        stored.add(found["number"].to_numpy(), texts, rows["token_ids"])
+
+
+def _wanted(
+    pool: Pool, labelled: pl.DataFrame, numbers: NDArray[np.int64], confidence_format: Format, source: str
 ) -> pl.DataFrame:
-    """The chosen responses as rows of the training set, in their order."""
-    texts = read_texts(pool, chosen, from_format, confidence_format)
-    if len(texts) < chosen.n_unique(KEYS):
+    """The rows `numbers` of `labelled` in the order of the pool: their place there, their number, and what they will state."""
+    numbered = labelled.select(*KEYS, *LABEL).with_columns(number=pl.int_range(pl.len()))[numbers]
+    labels = numbered.select(LABEL).unique()
+    written = [confidence_format.render(Fraction(*label)) for label in labels.iter_rows()]
+    stated = numbered.lazy().join(labels.with_columns(value=pl.Series(written)).lazy(), on=LABEL)
+    coded = (pl.col(key).cast(labelled.schema[key]) for key in KEYS)
+    keys = pool.keys.select(*coded).with_row_index("place")
+    # In the order of the left table: then only the right one, which is smaller, is held in memory.
+    found = keys.join(stated, on=KEYS, maintain_order="left").select("place", "number", "value")
+    wanted = found.collect(engine="streaming")
+    _refuse_lost(len(numbered) - wanted["number"].n_unique(), source)
+    return wanted
+
+
+def _read(pool: Pool) -> Iterator[pl.DataFrame]:
+    """The texts and token ids of the pool, part by part."""
+    with ThreadPoolExecutor(PARTS_AT_ONCE) as threads:
+        for start in range(0, len(pool.parts), PARTS_AT_ONCE):
+            some = pool.parts[start : start + PARTS_AT_ONCE]
+            yield from threads.map(lambda part: part(("response", "token_ids")), some)
+
+
+def _refuse_lost(responses: int, source: str) -> None:
+    if responses:
         raise InputError(
-            f"{source}: {chosen.n_unique(KEYS) - len(texts)} graded responses are not among the rollouts; give the verdicts on"
-            " these rollouts"
+            f"{source}: {responses} graded responses are not among the rollouts; give the verdicts on these rollouts"
         )
-    numerator, denominator = (pl.col(name) for name in LABEL)
-    rows = chosen.join(texts, on=KEYS, how="left", maintain_order="left").with_columns(
-        target=numerator / denominator,
-        target_numerator=numerator,
-        target_denominator=denominator,
-        q=pl.col("k") / pl.col("n"),
-        successes="k",
-        rollouts="n",
-    )
-    return rows.select(pl.col(name).cast(kind) for name, kind in TRAINING_ROWS.items())
 
 
-def read_texts(
-    pool: Pool, chosen: pl.DataFrame, from_format: Format, confidence_format: Format
-) -> pl.DataFrame:
-    """Question, rewritten response and token ids of every chosen response; each response once."""
-    wanted = chosen.select(*KEYS, *LABEL).unique(KEYS).lazy()
-    parts = (part.join(wanted, on=KEYS, validate="1:1").collect() for part in pool.parts)
-    return pl.concat([_rewritten(part, from_format, confidence_format) for part in parts])
+class TrainingRows:
+    """The rows of the training set in blocks: the drawn responses with their stored texts, in the order of the draws."""
 
+    def __init__(
+        self, pool: Pool, labelled: pl.DataFrame, drawn: Drawn, stored: StoredTexts, source: str
+    ) -> None:
+        self._labelled, self._stored = labelled, stored
+        self._rows, self._draws = drawn.rows, drawn.numbers
+        keys = (pl.col(key).cast(labelled.schema[key]) for key in QUESTION_KEYS)
+        self._asked = pool.questions.select(*keys, "question").collect()
+        _refuse_lost(len(labelled.join(self._asked, on=QUESTION_KEYS, how="anti")), source)
 
-def _rewritten(rows: pl.DataFrame, from_format: Format, confidence_format: Format) -> pl.DataFrame:
-    labelled = rows.select("response", *LABEL).iter_rows()
-    texts = [
-        replace_confidence(text, parse(text, from_format), confidence_format.render(Fraction(n, d)))
-        for text, n, d in labelled
-    ]
-    return rows.select(*KEYS, "question", pl.Series("response", texts, pl.String), "token_ids")
+    def __iter__(self) -> Iterator[pl.DataFrame]:
+        for place, texts in self._stored.blocks(self._rows):
+            yield self._block(self._labelled[self._rows[place]], self._draws[place], texts)
+
+    def _block(self, rows: pl.DataFrame, draws: NDArray[np.int64], texts: pl.DataFrame) -> pl.DataFrame:
+        numerator, denominator = (pl.col(name) for name in LABEL)
+        block = rows.hstack(texts).with_columns(
+            draw=pl.Series(draws),
+            target=numerator / denominator,
+            target_numerator=numerator,
+            target_denominator=denominator,
+            q=pl.col("k") / pl.col("n"),
+            successes="k",
+            rollouts="n",
+        )
+        asked = block.join(self._asked, on=QUESTION_KEYS, how="left", maintain_order="left", validate="m:1")
+        return asked.select(pl.col(name).cast(kind) for name, kind in TRAINING_ROWS.items())

@@ -10,8 +10,7 @@ import polars as pl
 
 from calibsft.targets.labels import once_per
 from calibsft.targets.settings import TargetSettings
-from calibsft.targets.strata import on_grid
-from calibsft.targets.target import Target
+from calibsft.targets.target import Target, on_grid
 
 EVIDENCE = "mean-logprob"
 MILLION = 10**6

@@ -76,6 +76,9 @@ class PickleFreeTrainer(Trainer):  # type: ignore[misc]
         if "cuda" in states:
             torch.cuda.set_rng_state(states["cuda"])
 
+    def load_sampling(self, checkpoint: Path) -> None:
+        """Continue with the sampling of `checkpoint`; only RL has one."""
+
 
 def latest_checkpoint(folder: Path) -> Path | None:
     """The newest complete checkpoint; incomplete ones are removed."""

@@ -33,17 +33,13 @@ def require_savable(trainer: PickleFreeTrainer) -> None:
             "the weights of a model that FSDP's first version has cut are not saved; set fsdp_version: 2 in accelerate's config"
         )
     deepspeed = getattr(trainer.accelerator.state, "deepspeed_plugin", None)
-    if (
-        deepspeed is not None
-        and deepspeed.zero_stage == 3
-        and not (
-            deepspeed.deepspeed_config["zero_optimization"].get("stage3_gather_16bit_weights_on_model_save")
-        )
-    ):
-        raise InputError(
-            "DeepSpeed ZeRO-3 is told not to gather the weights for saving; set zero3_save_16bit_model: true in accelerate's"
-            " config, or stage3_gather_16bit_weights_on_model_save in DeepSpeed's own"
-        )
+    if deepspeed is not None and deepspeed.zero_stage == 3:
+        zero = deepspeed.deepspeed_config["zero_optimization"]
+        if not zero.get("stage3_gather_16bit_weights_on_model_save"):
+            raise InputError(
+                "DeepSpeed ZeRO-3 is told not to gather the weights for saving; set zero3_save_16bit_model: true in accelerate's"
+                " config, or stage3_gather_16bit_weights_on_model_save in DeepSpeed's own"
+            )
 
 
 def save_model(trainer: PickleFreeTrainer, folder: Path, card: str) -> None:

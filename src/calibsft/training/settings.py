@@ -1,11 +1,26 @@
 """Settings of both trainers."""
 
+from importlib.util import find_spec
 from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from calibsft.errors import InputError, unknown_name
 from calibsft.settings import Mark, Settings
-from calibsft.training.watchers import require_watchers
+
+# Services that show a running training. Each name is also the name of its package.
+WATCHERS = ("tensorboard", "wandb", "trackio", "mlflow", "swanlab")
+
+
+def require_watchers(names: tuple[str, ...]) -> tuple[str, ...]:
+    """`names`; refuses one that is unknown or not installed."""
+    for name in names:
+        if name not in WATCHERS:
+            unknown_name("name in report_to", name, list(WATCHERS))
+        if find_spec(name) is None:
+            raise InputError(f"report_to {name} needs a package that is not installed: pip install {name}")
+    return names
+
 
 Watchers = Annotated[
     tuple[str, ...],

@@ -5,7 +5,7 @@ one `Grader`, listed in `GRADERS`. Model text is never executed, and a hostile a
 Does not find the answer in a response: that is `calibsft.responses`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import calibsft.unix  # noqa: F401 - grading forks and sets limits, as Unix does
@@ -15,7 +15,7 @@ from calibsft.verify.alias import JUDGE
 from calibsft.verify.contains import CONTAINS
 from calibsft.verify.drop import DROP
 from calibsft.verify.exact import EXACT
-from calibsft.verify.grader import GradeItem, Grader
+from calibsft.verify.grader import GradeItem, Grader, OnProgress
 from calibsft.verify.hotpotqa import HOTPOTQA
 from calibsft.verify.livebench import (
     LIVEBENCH,
@@ -62,7 +62,8 @@ def grade(
     answer
         The answer alone, without the reasoning or the tags around it.
     tolerance
-        Absolute error that a number may have, for example "0.01"; only `math` reads it.
+        Absolute error that a number may have, for example "0.01"; several, separated by commas, belong to the gold's
+        values in turn. Only `math` reads it.
     question
         What was asked; only a judge reads it.
 
@@ -82,9 +83,7 @@ def grade(
     return _shared_pool().grade_all([GradeItem(kind, golds, answer, tolerance, question)])[0]
 
 
-def grade_all(
-    items: Sequence[GradeItem], on_progress: Callable[[int, int], None] | None = None
-) -> list[Grade]:
+def grade_all(items: Sequence[GradeItem], on_progress: OnProgress | None = None) -> list[Grade]:
     """Grade many answers on all processors, in order; see `VerifierPool.grade_all`."""
     with VerifierPool() as pool:
         return pool.grade_all(items, on_progress)

@@ -7,7 +7,7 @@ answer.
 import string
 
 from calibsft.text import visible_line
-from calibsft.verify.text import ARTICLE, MAX_LENGTH, plain_grader
+from calibsft.verify.text import ARTICLE, plain_grader
 
 _PUNCTUATION = str.maketrans(dict.fromkeys(string.punctuation + "‘’´", " "))
 
@@ -31,14 +31,10 @@ def distinct(golds: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def _readable(gold: str) -> str:
-    return "" if len(gold) > MAX_LENGTH else visible_line(gold)
-
-
 def _comparable(text: str) -> tuple[str, str]:
     """The normal form, and if that is empty the visible text in lower case."""
     normal = normalise(text)
     return normal, "" if normal else visible_line(text).lower()
 
 
-JUDGE = plain_grader("judge", matches_any, read=visible_line, read_gold=_readable)
+JUDGE = plain_grader("judge", matches_any, read=visible_line)

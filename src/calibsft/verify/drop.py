@@ -61,18 +61,9 @@ def matches_any(golds: tuple[str, ...], answer: str) -> bool:
 
 
 def _token(token: str) -> str:
-    number = _float_text(token)
-    if number is None:
-        token = token.translate(PUNCTUATION)
-        number = _float_text(token)
-    return token if number is None else number
-
-
-def _float_text(token: str) -> str | None:
-    if not _NUMBER.fullmatch(token):
-        return None
-    value = str(float(Decimal(token)))
-    return None if value == "inf" else value
+    bare = token.translate(PUNCTUATION)
+    numbers = (str(float(Decimal(text))) for text in (token, bare) if _NUMBER.fullmatch(text))
+    return next((number for number in numbers if number != "inf"), bare)
 
 
 def _key(span: str) -> str:

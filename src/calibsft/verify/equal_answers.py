@@ -51,11 +51,9 @@ class Poll:
 
     def settle(self, grades: Iterator[Grade]) -> None:
         """Move the answers that equal the newest group's answer into that group."""
-        leader, others = self.groups[-1], self.waiting
-        self.waiting = []
+        leader, others, self.waiting = self.groups[-1], self.waiting, []
         for other in others:
-            compared = leader.comparable and other.comparable
-            if compared and next(grades) is Grade.CORRECT:
+            if leader.comparable and other.comparable and next(grades) is Grade.CORRECT:
                 leader.members += other.members
             else:
                 self.waiting.append(other)

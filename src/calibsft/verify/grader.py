@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 from calibsft.schema import Grade
 
+# Takes how many items are settled so far, and how many there are.
+OnProgress = Callable[[int, int], None]
+
 # From most to least informative: the grade against one alias counts, even if other aliases were unreadable.
 _INFORMATIVE = (
     Grade.CORRECT,
@@ -24,22 +27,7 @@ _INFORMATIVE = (
 
 @dataclass(frozen=True, slots=True)
 class GradeItem:
-    """One answer to grade.
-
-    Attributes
-    ----------
-    kind
-        The grader's name.
-    gold
-        The reference, or several: aliases of which any may match, except for graders of sets.
-    answer
-        The answer alone, without the reasoning or the tags around it.
-    tolerance
-        Absolute error that a number may have, as decimal text; several, separated by commas, belong to the
-        gold's values in turn. Empty for none.
-    question
-        What was asked; only a judge reads it.
-    """
+    """One answer to grade; the fields are the parameters of `calibsft.verify.grade`."""
 
     kind: str
     gold: str | tuple[str, ...]

@@ -4,7 +4,7 @@ Three kinds of answers are graded without asking: an empty one, one whose golds 
 normalisation (`alias`), to which any judge says yes. Does not know what is asked, and how: that is `calibsft.judge`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from calibsft.judge.untrusted import without_confidence
 from calibsft.judge.yes_no import YES_NO
 from calibsft.schema import Grade
 from calibsft.verify.alias import JUDGE, distinct
-from calibsft.verify.grader import GradeItem
+from calibsft.verify.grader import GradeItem, OnProgress
 
 if TYPE_CHECKING:
     from calibsft.judge.settings import JudgeSettings
@@ -35,18 +35,18 @@ class AnswerJudge:
         self._judge = judge
         self.name = f"{JUDGE.name}-{VERSION} {judge.model.name} (exact aliases unasked)"
 
-    def grade_all(
-        self, items: Sequence[GradeItem], on_progress: Callable[[int, int], None] | None = None
-    ) -> list[Grade]:
+    def grade_all(self, items: Sequence[GradeItem], on_progress: OnProgress | None = None) -> list[Grade]:
         """The grades of `items`, in order; `on_progress` takes the numbers of settled and of all items."""
         unasked = {item: grade_unasked(item) for item in dict.fromkeys(items)}
         asked = [item for item in items if unasked[item] is None]
         before, total = len(items) - len(asked), len(items)
-        if before and on_progress:
-            on_progress(before, total)
-        report: Callable[[int], None] | None = on_progress and (
-            lambda settled: on_progress(before + settled, total)
-        )
+
+        def report(settled: int) -> None:
+            if on_progress:
+                on_progress(before + settled, total)
+
+        if before:
+            report(0)
         verdicts = self._judge.judge_all([judge_item(item) for item in asked], report, total)
         judged = {item: _GRADES[verdict] for item, verdict in zip(asked, verdicts, strict=True)}
         return [unasked[item] or judged[item] for item in items]

@@ -11,13 +11,13 @@ import signal
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from multiprocessing.connection import wait
 from typing import Self
 
 from calibsft.errors import InputError, unknown_name
 from calibsft.schema import Grade
-from calibsft.verify.grader import GradeItem, Grader
+from calibsft.verify.grader import GradeItem, Grader, OnProgress
 from calibsft.verify.worker_host import HostLostError, Worker, WorkerHost
 
 _CHUNK = 8
@@ -63,9 +63,7 @@ class VerifierPool:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def grade_all(
-        self, items: Sequence[GradeItem], on_progress: Callable[[int, int], None] | None = None
-    ) -> list[Grade]:
+    def grade_all(self, items: Sequence[GradeItem], on_progress: OnProgress | None = None) -> list[Grade]:
         """Grade `items`, each distinct one once, and return the grades in the order of `items`.
 
         Parameters
@@ -120,13 +118,10 @@ class VerifierPool:
         for worker in [worker for worker in self._workers if not worker.items]:
             self._send_items(worker, run)
         while run.waiting and len(self._workers) < self._size:
-            self._send_items(self._spawn(), run)
-
-    def _spawn(self) -> Worker:
-        host = self._open()
-        host.wait_until_ready()
-        self._workers.append(Worker(host, self._seconds))
-        return self._workers[-1]
+            host = self._open()
+            host.wait_until_ready()
+            self._workers.append(Worker(host, self._seconds))
+            self._send_items(self._workers[-1], run)
 
     def _send_items(self, worker: Worker, run: "_Run") -> None:
         chunk = run.take(self._size)
@@ -172,7 +167,7 @@ class VerifierPool:
 class _Run:
     """One call of `grade_all`: what is settled, and what waits for a worker."""
 
-    def __init__(self, items: Sequence[GradeItem], on_progress: Callable[[int, int], None] | None) -> None:
+    def __init__(self, items: Sequence[GradeItem], on_progress: OnProgress | None) -> None:
         self.grades: dict[GradeItem, Grade] = {}
         self.waiting: deque[GradeItem] = deque()
         self._copies = Counter(items)

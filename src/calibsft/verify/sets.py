@@ -8,10 +8,9 @@ a comma or an "and" is found as a whole. Gives no credit for a part of the set.
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from calibsft.schema import Grade
-from calibsft.verify.grader import GradeItem, Grader
-from calibsft.verify.text import key, plain_grader, readable, stripped
+from calibsft.verify.text import key, plain_grader, stripped
 
 # A captured group: splitting yields pieces and separators in turn.
 _SEPARATOR = re.compile(r"([\n;,]|(?<![^\s,;])and(?!\S))", re.IGNORECASE)
@@ -90,17 +89,9 @@ def _lists_exactly(golds: tuple[str, ...], pieces: tuple[Piece, ...]) -> bool:
     return found == members
 
 
-_SET = plain_grader("set", matches_set)
-
-
-def grade(item: GradeItem) -> Grade:
-    """Grade an answer; a set with an unreadable member is an unreadable gold."""
-    return _SET.grade(item) if all(map(readable, item.golds)) else Grade.UNPARSED_GOLD
-
-
 def gold_answers(golds: tuple[str, ...]) -> list[str]:
     """All members as one list."""
     return [json.dumps(golds, ensure_ascii=False)]
 
 
-SET = Grader(_SET.name, _SET.version, grade, gold_answers=gold_answers)
+SET = replace(plain_grader("set", matches_set, all_golds=True), gold_answers=gold_answers)

@@ -24,18 +24,14 @@ def stripped(text: str) -> str:
     return visible(text).strip()
 
 
-def readable(gold: str) -> str:
-    """The visible text of a gold; empty if it is far longer than a reference can be."""
-    return "" if len(gold) > MAX_LENGTH else stripped(gold)
-
-
 def plain_grader(
     name: str,
     matches: Callable[[tuple[str, ...], str], bool],
     *,
     version: int = 1,
     read: Callable[[str], str] = stripped,
-    read_gold: Callable[[str], str] = readable,
+    read_gold: Callable[[str], str] | None = None,
+    all_golds: bool = False,
     max_length: int = MAX_LENGTH,
 ) -> Grader:
     """A grader of plain text, made from one comparison of golds and answer; neither is empty.
@@ -47,14 +43,18 @@ def plain_grader(
     matches
         Whether the answer is right. It runs without a time limit, so its time must be linear in the answer's length.
     read, read_gold
-        The text of an answer and of a gold that is compared; empty if it is unreadable.
+        The text of an answer and of a gold that is compared, empty if it is unreadable; by default a gold is read like an
+        answer. A gold far longer than a reference can be is unreadable.
+    all_golds
+        Whether one unreadable gold makes the item's golds unreadable.
     max_length
         The most characters of an answer; a longer one is `TOO_LARGE`.
     """
 
     def grade(item: GradeItem) -> Grade:
-        golds = tuple(filter(None, map(read_gold, item.golds)))
-        if not golds:
+        short = (gold for gold in item.golds if len(gold) <= MAX_LENGTH)
+        golds = tuple(filter(None, map(read_gold or read, short)))
+        if not golds or (all_golds and len(golds) < len(item.golds)):
             return Grade.UNPARSED_GOLD
         if len(item.answer) > max_length:
             return Grade.TOO_LARGE

@@ -20,10 +20,9 @@ from calibsft.files.cells import refuse_where
 from calibsft.progress import Progress
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import Parsed, Reason, parse
-from calibsft.schema import KEYS, Ending, Grade, Verdict
+from calibsft.schema import KEYS, QUESTION_KEYS, Ending, Grade, Verdict
 from calibsft.success_rates import ending_column
 from calibsft.verify.files import STATED, read_responses
-from calibsft.verify.grader import GradeItem
 from calibsft.verify.judged import AnswerJudge
 from calibsft.verify.verifier import Verifier, grade_item
 
@@ -84,25 +83,19 @@ def _rollout_parts(rollouts: Path) -> list[Part]:
             f"{rollouts}: no rollouts there (part-*.parquet); give the folder that calibsft rollout wrote, or a"
             " .csv, .jsonl or .parquet file of responses"
         )
-    return [
-        Part(
-            shard.name, pl.scan_parquet(shard).select(pl.len()).collect().item(), partial(rollout_rows, shard)
-        )
-        for shard in found
-    ]
+    rows = [int(pl.scan_parquet(shard).select(pl.len()).collect().item()) for shard in found]
+    # Token ids are half of a shard and not graded.
+    read = partial(rollout_rows, without=("token_ids",))
+    return [Part(shard.name, count, partial(read, shard)) for shard, count in zip(found, rows, strict=True)]
 
 
-def rollout_rows(shard: Path) -> pl.DataFrame:
-    """The responses of a shard of rollouts, with their questions and how they ended."""
+def rollout_rows(shard: Path, without: Sequence[str] = ()) -> pl.DataFrame:
+    """The responses of a shard of rollouts, `without` some columns, with their questions and how they ended."""
     questions = pl.read_parquet(shard.parent / QUESTIONS)
-    keys = ("dataset", "question_id")
-    asked = pl.read_parquet(shard).join(questions, on=keys, how="left", maintain_order="left")
-    refuse_where(
-        shard,
-        asked["grader"].is_null(),
-        asked["question_id"],
-        "question {cell} is not among the folder's questions; move the foreign shard out of the folder",
-    )
+    rows = pl.scan_parquet(shard).drop(without).collect()
+    asked = rows.join(questions, on=QUESTION_KEYS, how="left", maintain_order="left")
+    foreign = "question {cell} is not among the folder's questions; move the foreign shard out of the folder"
+    refuse_where(shard, asked["grader"].is_null(), asked["question_id"], foreign)
     ending = ending_column(forced=pl.col("forced_answer").is_not_null())
     return asked.with_columns(ending).rename({"forced_answer": "other_answer"})
 
@@ -111,9 +104,7 @@ def _is_graded(path: Path, verifier: Verifier) -> bool:
     """Whether a part exists and has the columns and graders of today; verdicts of two versions must not mix."""
     if not path.is_file() or pl.read_parquet_schema(path) != VERDICT_SCHEMA:
         return False
-    return all(
-        verifier.is_current(name) for name in pl.read_parquet(path, columns=["grader"])["grader"].unique()
-    )
+    return all(map(verifier.is_current, pl.read_parquet(path, columns=["grader"])["grader"].unique()))
 
 
 def verify(
@@ -131,43 +122,36 @@ def verify(
         holds no answer, or was made to give this one), question, gold (lists), grader, tolerance; and optionally
         `stated`, confidences that count instead of those in the text: NaN for one that cannot be read, null for none.
     """
-    texts = zip(responses["response"], responses["finished"], strict=True)
-    parsed = [parse(text, confidence_format, finished=finished) for text, finished in texts]
-    if STATED in responses.columns:
-        stated = zip(parsed, responses["finished"], responses[STATED], strict=True)
-        parsed = [_with_stated(p, finished, value) for p, finished, value in stated]
-    given = zip(parsed, responses["other_answer"], responses["ending"], strict=True)
+    rows = responses.to_dicts()
+    parsed = [_parsed(row, confidence_format) for row in rows]
     # Unclosed reasoning may mention an answer; the one that the model was made to give counts instead.
     answers = [
-        other if p.answer is None or ending == Ending.FORCED else p.answer for p, other, ending in given
+        row["other_answer"] if p.answer is None or row["ending"] == Ending.FORCED else p.answer
+        for row, p in zip(rows, parsed, strict=True)
     ]
-    grades = verifier.grade_all(_items(responses, answers), on_progress)
-    names = {kind: verifier.name_of(kind) for kind in responses["grader"].unique()}
-    graders = [names[kind] for kind in responses["grader"]]
+    items = [
+        grade_item(row["grader"], row["gold"], answer, row["tolerance"], row["question"])
+        for row, answer in zip(rows, answers, strict=True)
+    ]
+    grades = verifier.grade_all(items, on_progress)
+    graders = [verifier.name_of(row["grader"]) for row in rows]
     keys = responses.select(KEYS).iter_rows()
-    rows = zip(keys, grades, parsed, answers, graders, responses["ending"], strict=True)
+    found = zip(keys, grades, parsed, answers, graders, responses["ending"], strict=True)
     return [
         Verdict(dataset, question_id, sample, grade, p.reason.value, answer, p.value, grader, Ending(ending))
-        for (dataset, question_id, sample), grade, p, answer, grader, ending in rows
+        for (dataset, question_id, sample), grade, p, answer, grader, ending in found
     ]
 
 
-def _with_stated(parsed: Parsed, finished: bool, confidence: float | None) -> Parsed:
-    """`parsed` with a confidence from a column; the form of its text then does not matter."""
-    if confidence is None:
+def _parsed(row: dict[str, Any], confidence_format: Format) -> Parsed:
+    """The parsed response; where a column states its confidence, the form of the text does not matter."""
+    parsed = parse(row["response"], confidence_format, finished=row["finished"])
+    if (stated := row.get(STATED)) is None:
         return parsed
-    value = None if math.isnan(confidence) else Fraction(repr(confidence))
+    value = None if math.isnan(stated) else Fraction(repr(stated))
     reason = Reason.BAD_CONFIDENCE if value is None else Reason.OK
-    reason = reason if finished else Reason.TRUNCATED
+    reason = reason if row["finished"] else Reason.TRUNCATED
     return replace(parsed, ok=reason is Reason.OK, reason=reason, value=value, value_span=None)
-
-
-def _items(responses: pl.DataFrame, answers: Sequence[str | None]) -> list[GradeItem]:
-    rows = responses.select("grader", "gold", "tolerance", "question").iter_rows()
-    return [
-        grade_item(kind, gold, answer, tolerance, question)
-        for (kind, gold, tolerance, question), answer in zip(rows, answers, strict=True)
-    ]
 
 
 def count_verdicts(folder: Path) -> dict[str, Any]:
@@ -191,21 +175,13 @@ def _counts(rows: pl.DataFrame) -> dict[str, Any]:
         "unscored": rows["correct"].null_count(),
         "grades": {grade.value: grades[grade.value] for grade in Grade if grade.value in grades},
         "well_formed": rows["well_formed"].mean(),
-        "reasons": {
-            reason.value: reasons[reason.value]
-            for reason in Reason
-            if reason.value in reasons and reason is not Reason.OK
-        },
+        "reasons": {r.value: reasons[r.value] for r in Reason if r.value in reasons and r is not Reason.OK},
     }
 
 
 def verdicts_frame(verdicts: Sequence[Verdict]) -> pl.DataFrame:
     """Verdicts as a table, confidences as floats."""
-    columns = {
-        name: [getattr(v, name) for v in verdicts]
-        for name in VERDICT_SCHEMA
-        if name not in {"confidence", "correct"}
-    }
+    columns = {name: [getattr(v, name) for v in verdicts] for name in VERDICT_SCHEMA}
     columns["confidence"] = [None if v.confidence is None else float(v.confidence) for v in verdicts]
     columns["correct"] = [v.correct if v.grade.scored else None for v in verdicts]
     return pl.DataFrame(columns, schema=VERDICT_SCHEMA)

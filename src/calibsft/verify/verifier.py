@@ -10,7 +10,7 @@ from typing import Self
 from calibsft.errors import InputError
 from calibsft.schema import Grade
 from calibsft.verify.alias import JUDGE
-from calibsft.verify.grader import GradeItem
+from calibsft.verify.grader import GradeItem, OnProgress
 from calibsft.verify.judged import VERSION as JUDGE_VERSION
 from calibsft.verify.judged import AnswerJudge
 from calibsft.verify.pool import VerifierPool, find_grader
@@ -42,12 +42,15 @@ class Verifier:
         self, items: Sequence[GradeItem], on_progress: Callable[[int], None] | None = None
     ) -> list[Grade]:
         """The grades of `items`, in order; `on_progress` takes how many are settled so far."""
+
+        def after(count: int) -> OnProgress | None:
+            return on_progress and (lambda done, _: on_progress(count + done))
+
         pooled = [item for item in items if self._judge is None or item.kind != JUDGE.name]
-        grades = dict(zip(pooled, self._pool.grade_all(pooled, _counting(on_progress, 0)), strict=True))
+        grades = dict(zip(pooled, self._pool.grade_all(pooled, after(0)), strict=True))
         if self._judge and len(pooled) < len(items):
             asked = [item for item in items if item.kind == JUDGE.name]
-            report = _counting(on_progress, len(pooled))
-            grades |= zip(asked, self._judge.grade_all(asked, report), strict=True)
+            grades |= zip(asked, self._judge.grade_all(asked, after(len(pooled))), strict=True)
         return [grades[item] for item in items]
 
     def is_current(self, name: str) -> bool:
@@ -89,8 +92,3 @@ def grade_item(
     Only a judge gets the question: for other graders, equal pairs of gold and answer are then one item.
     """
     return GradeItem(kind, tuple(golds), answer or "", tolerance, question if kind == JUDGE.name else "")
-
-
-def _counting(on_progress: Callable[[int], None] | None, before: int) -> Callable[[int, int], None] | None:
-    """A callback that adds `before` to the number of settled items."""
-    return on_progress and (lambda done, _: on_progress(before + done))

@@ -209,9 +209,11 @@ def test_without_the_hub_a_benchmark_is_refused_with_the_remedy(name: str) -> No
 def test_the_hub_is_asked_for_id_config_and_split(monkeypatch: pytest.MonkeyPatch) -> None:
     import datasets
 
-    def load_dataset(*asked: object, split: str) -> list[dict[str, str]]:
-        assert (asked, split) == (("openai/gsm8k", "main"), "test")
-        return [{"question": "Q", "answer": "#### 1"}, {"question": "Q", "answer": ""}]
+    def load_dataset(*asked: object, split: str, revision: str | None) -> datasets.Dataset:
+        assert (asked, split, revision) == (("openai/gsm8k", "main"), "test", None)
+        return datasets.Dataset.from_list(
+            [{"question": "Q", "answer": "#### 1"}, {"question": "Q", "answer": ""}]
+        )
 
     monkeypatch.setattr(datasets, "load_dataset", load_dataset)
     with pytest.raises(InputError, match="openai/gsm8k main test, row 2: field 'answer' is empty"):

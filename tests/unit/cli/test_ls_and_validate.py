@@ -81,12 +81,17 @@ def test_the_table_of_benchmarks_is_divided_by_domain(calibsft: Calibsft) -> Non
     assert id_ < place["gsm8k"] < ood < place["drop"] < training < place["deepscaler"]
 
 
+def test_a_pinned_revision_is_shown(calibsft: Calibsft, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(BENCHMARKS, "gsm8k", replace(BENCHMARKS["gsm8k"], revision="v1"))
+    assert "openai/gsm8k@v1 main test" in calibsft("ls", "benchmarks")[1]
+
+
 def test_json_says_all_about_a_benchmark(calibsft: Calibsft) -> None:
     rows = {row["name"]: row for row in json.loads(calibsft("ls", "benchmarks", "--json")[1])}
     assert rows["aime-2025"] == {
         "name": "aime-2025", "description": "competition problems with whole answers", "domain": "id", "training": False,
         "questions": 30, "samples": 32, "grader": "math", "hub": "MathArena/aime_2025", "config": None,
-        "split": "train", "version": 1,
+        "split": "train", "revision": None, "version": 1,
     }  # fmt: skip
     assert rows["deepscaler"]["training"] and rows["cross"]["hub"] is None
     assert rows["cross"]["questions"] == len(get_benchmark("cross").load())

@@ -185,7 +185,7 @@ def test_the_command_is_known_without_its_packages() -> None:
     """Help and every other command work on an installation without the extra."""
     program = (
         "import sys\n"
-        "for name in ('httptools', 'prometheus_client', 'uvicorn', 'uvloop'):\n"
+        "for name in ('httptools', 'prometheus_client', 'starlette', 'uvicorn', 'uvloop'):\n"
         "    sys.modules[name] = None\n"
         "sys.argv = ['calibsft', 'serve', '--help']\n"
         "from calibsft.cli import main\n"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+import yaml
 
 from calibsft.verify.verifier import grader_name
 from command import Command
@@ -58,6 +59,14 @@ def test_stages_chain_by_hand(calibsft: Command, short_base: Path) -> None:
     assert code == 0 and json.loads(out)["overall"]["n"] == 5 * 8
     code, _, err = calibsft("score", "e/rows.parquet", "--malformed", "counted")
     assert code == 0, err
+
+
+def test_an_offset_takes_the_questions_after_the_first(calibsft: Command, random_checkpoint: Path) -> None:
+    sampled = (*ROLLOUT, "--model", random_checkpoint, "--out", "r", "-n", 2, "--offset", 3, "--limit", 2)
+    code, _, err = calibsft(*sampled)
+    assert code == 0, err
+    assert pl.read_parquet("r/questions.parquet")["question"].to_list() == ["13*11", "14*11"]
+    assert set(pl.read_parquet("r/part-*.parquet")["question_id"]) == {"13", "14"}
 
 
 def test_rl_takes_questions_and_success_rates_from_rollouts_and_verdicts(
@@ -112,6 +121,19 @@ def test_rl_takes_questions_and_success_rates_from_rollouts_and_verdicts(
     assert code == 2 and "o: its rewards were graded by exact-0 and this program has exact-" in err
 
 
+def test_rollouts_of_a_subset(calibsft: Command, random_checkpoint: Path) -> None:
+    command = (*ROLLOUT, "--model", random_checkpoint, "--out", "r", "-n", 1)
+    assert calibsft(*command, "--subset", 3)[0] == 0
+    found = pl.read_parquet("r/part-*.parquet")["question_id"].to_list()
+    assert len(found) == 3 and found == sorted(found), "in the order of the file"
+    rows = Path("q.jsonl").read_text().splitlines()
+    Path("q.jsonl").write_text("\n".join(rows[::-1]) + "\n")
+    assert calibsft(*command, "--subset", 3, "--fresh")[0] == 0
+    assert pl.read_parquet("r/part-*.parquet")["question_id"].to_list() == found[::-1]
+    code, _, err = calibsft(*command, "--subset", 3, "--subset-seed", 4)
+    assert code == 2 and "questions.subset_seed was 0 and is now 4" in err
+
+
 def test_a_replaced_checkpoint_is_noticed(
     calibsft: Command, short_base: Path, random_checkpoint: Path
 ) -> None:
@@ -152,6 +174,11 @@ def test_a_folder_with_one_rollout_a_question_gives_no_targets(calibsft: Command
         (("--stop", ""), "stop.0 = ''"),
         (("--limit", "0"), "limit = 0"),
         (("--limit", "-1"), "limit = -1"),
+        (("--offset", "0"), "offset = 0"),
+        (
+            ("--offset", "6"),
+            "q.jsonl has 6 questions and questions.offset is 6, so that none is left; lower it",
+        ),
         (("--device", "nowhere"), "device 'nowhere' cannot be used here; choose auto or cpu"),
         (("--format", "percent"), "unknown confidence format 'percent'"),
         (("--questions", "none.jsonl"), "none.jsonl: no such file"),
@@ -176,6 +203,44 @@ def test_an_unknown_grader_names_file_and_row(calibsft: Command, short_base: Pat
         code == 2
         and "bad.jsonl, row 2: unknown grader 'guess' in column 'kind'; write one of exact, math" in err
     )
+
+
+def test_arguments_of_the_chat_template_are_given_one_by_one_and_recorded(
+    calibsft: Command, random_checkpoint: Path
+) -> None:
+    shutil.copytree(random_checkpoint, "m")
+    with Path("m/chat_template.jinja").open("a") as template:
+        template.write("{{ '<think>' if thinking else '' }}{{ level }}")
+    sampled = (*ROLLOUT, "--model", "m", "--out", "r", "-n", 2)
+    code, _, err = calibsft(*sampled, "--template", "thinking=true", "--template", "level=3")
+    assert code == 0, err
+    recorded = yaml.safe_load(Path("r/recipe.resolved.yaml").read_text())["settings"]
+    assert recorded["template"] == {"thinking": True, "level": 3}
+    code, _, err = calibsft(*sampled, "--template", "level=3", "--set", "template.thinking=true")
+    assert code == 0 and "done before, skipped" in err
+    code, _, err = calibsft(*sampled, "--template", "level=3")
+    assert code == 2 and "template.thinking was True and is now None" in err
+
+
+@pytest.mark.parametrize(
+    "given, told",
+    [
+        ("thinking", "--template thinking: write it as key=value"),
+        ("=3", "--template =3: write it as key=value"),
+        ("level={", "--template level={: not a valid value"),
+        ("level=", "template.level is not true, false, a number or a text"),
+        ("tools=x", "template.tools is set by calibsft itself, for every prompt; leave it out"),
+        ("levle=3", "the chat template of this model has no argument 'levle'; leave it out of template"),
+    ],
+)
+def test_arguments_that_cannot_be_used_are_refused_in_one_sentence(
+    calibsft: Command, random_checkpoint: Path, given: str, told: str
+) -> None:
+    code, out, err = calibsft(
+        *ROLLOUT, "--model", random_checkpoint, "--out", "r", "-n", 2, "--template", given
+    )
+    assert (code, out) == (2, "")
+    assert told in err and len(err.splitlines()) == 1 and "Traceback" not in err
 
 
 @pytest.mark.parametrize("broken", ["no such folder", "empty folder", "torn weights", "no tokenizer"])

@@ -99,6 +99,34 @@ def test_an_interrupt_that_a_compiled_module_swallows() -> None:
     assert (found.returncode, found.stderr) == (130, INTERRUPTED)
 
 
+IGNORED = """
+import os, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.argv = ["calibsft", "ls"]
+import calibsft.cli, calibsft.cli.app
+
+class Closing:
+    # Python goes on after an exception in here.
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+
+def work():
+    Closing()
+    time.sleep(60)
+    print("not interrupted")
+
+calibsft.cli.app.main = work
+calibsft.cli.main()
+"""
+
+
+def test_an_interrupt_while_an_object_is_deleted_is_not_lost() -> None:
+    found = subprocess.run([sys.executable, "-c", IGNORED], capture_output=True, text=True)
+    assert (found.returncode, found.stdout, found.stderr) == (130, "", INTERRUPTED)
+
+
 # Libraries that look at the system themselves are there before it changes.
 WINDOWS = """
 import sys, numpy, polars, scipy.stats

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from calibsft.decisions.by_question import ByQuestion, question_series
+from calibsft.decisions.by_question import ByQuestion
 from calibsft.errors import InputError
+from calibsft.metrics.evaluate import id_series
 
 
 def table(sizes: list[int]) -> pl.DataFrame:
@@ -42,12 +43,12 @@ def test_a_random_response_depends_on_the_seed_and_not_on_the_order_of_the_rows(
 
 @pytest.mark.parametrize("ids", [[7, 100, 20], ["b", "a10", "a9"], [("d", 1), ("c", 2), ("d", 0)]])
 def test_ids_in_a_list_are_sorted_like_those_in_a_series(ids: list[object]) -> None:
-    given_order = question_series([*ids, ids[0]]).to_list()
+    given_order = id_series([*ids, ids[0]]).to_list()
     assert given_order[0] == given_order[3] and sorted(ids) == [
         ids[number] for number in np.argsort(given_order[:3])
     ]
     # Ids without an order among them are told apart all the same.
-    assert question_series([*ids, None, 2.5]).n_unique() == 5
+    assert id_series([*ids, None, 2.5]).n_unique() == 5
 
 
 def test_every_response_is_drawn_equally_often() -> None:

@@ -39,7 +39,9 @@ def responses(questions: int = 3, samples: int = 2) -> pl.DataFrame:
 
 def evaluation(folder: Path, rows: pl.DataFrame, tokens: list[int] | None = None) -> Path:
     """A finished evaluation as `calibsft eval` leaves it; the rollouts are in another order than the rows."""
-    stage = StageFolder(folder, "eval", {"format": "integer", "eval": SAMPLING}, {})
+    stage = StageFolder(
+        folder, "eval", {"format": "integer", "template": {"thinking": False}, "eval": SAMPLING}, {}
+    )
     stage.begin()
     write_parquet(folder / "rows.parquet", rows)
     sampled = rows.select("dataset", "question_id", "sample").with_columns(
@@ -157,6 +159,7 @@ def test_an_evaluation_gives_model_format_and_sampling_and_counts_what_it_could_
         "data_hash": manifest["content_hash"],
         "model": "org/small",
         "format": "integer",
+        "template": {"thinking": False},
         "sampling": {"temperature": 0.7, "top_p": 0.9, "max_tokens": 48, "stop": ["</c>"]},
     }
 

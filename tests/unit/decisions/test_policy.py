@@ -51,6 +51,7 @@ def test_a_certificate_becomes_a_policy_that_abstains_with_the_counts_of_calibra
         "data_hash": "abc",
         "model": None,
         "format": "integer",
+        "template": {},
         "sampling": None,
         "on_local_failure": "error",
         "confidences": {"40": 80, "95": 100},
@@ -92,7 +93,7 @@ def test_a_policy_reads_as_it_was_written_with_a_byte_order_mark_too(
 
 OTHER_VALUES: dict[str, Any] = {
     "threshold": 42, "procedure": "fixed-sequence", "risk": 0.2, "delta": 0.1, "n": 201, "data_hash": "abd", "model": "n",
-    "format": "integer", "on_local_failure": "defer", "confidences": {"40": 81, "95": 100}, "never_confident": 21,
+    "format": "integer", "template": {"enable_thinking": False}, "on_local_failure": "defer", "confidences": {"40": 81, "95": 100}, "never_confident": 21,
 }  # fmt: skip
 
 

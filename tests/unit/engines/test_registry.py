@@ -67,6 +67,7 @@ def test_a_stage_goes_on_with_another_number_of_rows(calibsft: Command, random_c
 
 def test_rl_refuses_an_engine_that_cannot_follow_a_training(tmp_path: Path) -> None:
     from calibsft.responses.formats import get_format
+    from calibsft.responses.prompts import Prompting
     from calibsft.rl.methods import get_method
     from calibsft.rl.train import train_policy
 
@@ -74,6 +75,6 @@ def test_rl_refuses_an_engine_that_cannot_follow_a_training(tmp_path: Path) -> N
     engine = ENGINES["scripted"].settings(responses=tmp_path / "r.csv")
     with pytest.raises(InputError, match=r"'scripted' cannot sample from a model in training"):
         train_policy(
-            "no such model", [], {}, get_method("rlcr").settings(), get_format("probability"), 0, tmp_path,
+            "no such model", [], {}, get_method("rlcr").settings(), Prompting(get_format("probability")), 0, tmp_path,
             engine=engine,
         )  # fmt: skip

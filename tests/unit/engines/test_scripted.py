@@ -1,6 +1,7 @@
 """The scripted engine: says what it was given, to the question that it was given for, and nothing else."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +11,12 @@ from transformers import PreTrainedTokenizerBase
 
 from calibsft.benchmarks import get_benchmark
 from calibsft.engines import EngineSettings, load_engine
-from calibsft.engines.engine import Request, Sampling
+from calibsft.engines.engine import Completion, Request, Sampling
 from calibsft.engines.scripted import ScriptedEngine, ScriptedSettings
 from calibsft.errors import InputError
 from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.responses.formats import FORMATS
-from calibsft.responses.prompts import prompt_ids
+from calibsft.responses.prompts import Prompting
 from calibsft.responses.spans import decode
 from calibsft.rollouts.collect import Collector
 from calibsft.schema import Question
@@ -40,15 +41,16 @@ def engine(tokenizer: PreTrainedTokenizerBase) -> ScriptedEngine:
 
 
 def asked(engine: ScriptedEngine, question: str, samples: int, format_name: str = "probability") -> Request:
-    prompt = prompt_ids(engine.tokenizer, question, FORMATS[format_name])
-    return Request(prompt, tuple(range(samples)))
+    asking = Prompting(FORMATS[format_name])
+    seeds = tuple(range(samples))
+    return Request(asking.ids(engine.tokenizer, question), seeds, turns=asking.turns(question))
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_samples_are_the_texts_in_order_whatever_the_format(engine: ScriptedEngine, format_name: str) -> None:
     wanted = [asked(engine, "7*8", 2, format_name), asked(engine, "12*3", 2, format_name)]
-    done: list[tuple[int, int]] = []
-    rows = engine.generate(wanted, Sampling(), lambda *counts: done.append(counts))
+    done: list[tuple[int, int, Completion]] = []
+    rows = engine.generate(wanted, Sampling(), lambda *found: done.append(found))
     end = engine.tokenizer.eos_token_id
     for question, row in zip(("7*8", "12*3"), rows, strict=True):
         assert [decode(engine.tokenizer, c.token_ids[:-1]) for c in row] == SCRIPT[question]
@@ -56,7 +58,15 @@ def test_samples_are_the_texts_in_order_whatever_the_format(engine: ScriptedEngi
             assert completion.finished and completion.token_ids[-1] == end
             assert len(completion.logprobs) == len(completion.entropies) == len(completion.token_ids)
             assert np.isnan(completion.logprobs).all() and np.isnan(completion.entropies).all()
-    assert done == [(len(row), sum(len(c.token_ids) for c in row)) for row in rows]
+    assert done == [(i, j, completion) for i, row in enumerate(rows) for j, completion in enumerate(row)]
+
+
+def test_samples_that_are_done_are_left_out(engine: ScriptedEngine) -> None:
+    request = replace(asked(engine, "7*8", 2), done=frozenset({0}))
+    seen: list[tuple[int, int, Completion]] = []
+    ((completion,),) = engine.generate([request], Sampling(), lambda *found: seen.append(found))
+    assert decode(engine.tokenizer, completion.token_ids[:-1]) == SCRIPT["7*8"][1]
+    assert seen == [(0, 1, completion)]
 
 
 def test_a_text_is_cut_at_the_length_limit_and_ends_at_a_stop_string(engine: ScriptedEngine) -> None:
@@ -69,7 +79,7 @@ def test_a_text_is_cut_at_the_length_limit_and_ends_at_a_stop_string(engine: Scr
 
 def test_its_rollouts_are_exact_and_have_no_figures(engine: ScriptedEngine, tmp_path: Path) -> None:
     questions = [Question(f"q{text}", text, "0", "exact", "d") for text in ("12*3", "7*8")]
-    collector = Collector(engine, FORMATS["probability"], Sampling(), 0)
+    collector = Collector(engine, Prompting(FORMATS["probability"]), Sampling(), 0)
     collector.collect(questions, lambda _: 2, tmp_path, 1, "rollout")
     rows = pl.read_parquet(tmp_path / "part-*.parquet").sort("question_id", "sample")
     assert rows["response"].to_list() == [*SCRIPT["12*3"], *SCRIPT["7*8"]]
@@ -83,10 +93,7 @@ def test_a_question_without_enough_responses_is_named(engine: ScriptedEngine) ->
         engine.generate([asked(engine, "5*5", 1)], Sampling())
 
 
-def test_what_the_tokenizer_cannot_tell_apart_or_write_is_refused(tokenizer: PreTrainedTokenizerBase) -> None:
-    alike = ScriptedEngine(tokenizer, {"a*1": ["1"], "b*1": ["2"]})
-    with pytest.raises(InputError, match=r"'a\*1' and 'b\*1' are the same for this model's tokenizer"):
-        alike.generate([asked(alike, "a*1", 1)], Sampling())
+def test_what_the_tokenizer_cannot_write_is_refused(tokenizer: PreTrainedTokenizerBase) -> None:
     unwritten = ScriptedEngine(tokenizer, {"1*1": ["one"]})
     with pytest.raises(InputError, match=r"does not reproduce a response: 'one' becomes"):
         unwritten.generate([asked(unwritten, "1*1", 1)], Sampling())
@@ -112,8 +119,8 @@ def test_a_file_gives_each_question_its_rows_in_order(
 ) -> None:
     engine = load_engine(write(tmp_path / f"r.{ending}", ROWS), str(random_checkpoint))
     for question in ("12*3", "7*8"):
-        prompt = prompt_ids(engine.tokenizer, question, FORMATS["integer"])
-        (row,) = engine.generate([Request(prompt, (0, 1))], Sampling())
+        turns = Prompting(FORMATS["integer"]).turns(question)
+        (row,) = engine.generate([Request((), (0, 1), turns=turns)], Sampling())
         assert [decode(engine.tokenizer, c.token_ids[:-1]) for c in row] == SCRIPT[question]
 
 

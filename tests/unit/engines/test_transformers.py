@@ -1,7 +1,9 @@
 """The transformers engine: what it samples does not depend on how it samples it."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from transformers import (
@@ -133,16 +135,32 @@ def test_a_stop_string_over_several_tokens_ends_a_response_and_stays_in_it(
     assert cut > 0
 
 
-def test_progress_counts_every_response_and_token_once(
+def test_every_completion_is_told_once(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    seen: dict[tuple[int, int], Completion] = {}
+
+    def tell(request: int, sample: int, completion: Completion) -> None:
+        assert (request, sample) not in seen
+        seen[request, sample] = completion
+
+    engine = TransformersEngine(model, tokenizer, max_rows=5)
+    results = engine.generate(requests(tokenizer, 6), Sampling(max_new_tokens=30), tell)
+    assert seen == {(i, j): completion for i, row in enumerate(results) for j, completion in enumerate(row)}
+
+
+def test_what_is_done_is_left_out_by_whole_batches_and_changes_no_figure(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 ) -> None:
-    seen: list[tuple[int, int]] = []
-    engine = TransformersEngine(model, tokenizer, max_rows=5)
-    results = engine.generate(
-        requests(tokenizer, 6), Sampling(max_new_tokens=30), lambda *done: seen.append(done)
-    )
-    assert sum(count for count, _ in seen) == 24
-    assert sum(tokens for _, tokens in seen) == sum(len(c.token_ids) for row in results for c in row)
+    engine = TransformersEngine(model, tokenizer, max_rows=4)  # one request a batch
+    wanted = [Request(request.prompt_ids, tuple(range(4))) for request in requests(tokenizer, 6)[:3]]
+    whole = engine.generate(wanted, Sampling(max_new_tokens=30))
+    wanted[0] = replace(wanted[0], done=frozenset(range(4)))
+    wanted[1] = replace(wanted[1], done=frozenset({2}))
+    nothing, *rest = engine.generate(wanted, Sampling(max_new_tokens=30))
+    assert nothing == []
+    for before, after in zip(whole[1:], rest, strict=True):
+        assert [c.token_ids for c in after] == [c.token_ids for c in before]
+        for one, other in zip(before, after, strict=True):
+            assert np.array_equal(one.logprobs, other.logprobs)
 
 
 def test_sampling_stops_at_the_context_of_the_model(

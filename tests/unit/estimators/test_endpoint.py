@@ -13,9 +13,11 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from calibsft.engines.served import ServedModel
+from calibsft.engines.next_tokens import ESTIMATOR, ServedProbabilities
 from calibsft.errors import InputError
+from calibsft.served.fleet import Fleet
 from command import Command
+from hub_cache import OLD, HubCache
 from judge_server import KEY, Server, refused
 
 Answer = Callable[[dict[str, Any]], tuple[int, Any]]
@@ -68,7 +70,8 @@ def asked(completions: Server, random_checkpoint: Path) -> Callable[..., Any]:
 
     def ask(prompts: list[tuple[int, ...]] = PROMPTS, **options: Any) -> Any:
         options = {"retries": 0, "timeout": 10.0, **options}
-        model = ServedModel(completions.url, "m", tokenizer, **options)
+        fleet = Fleet(ESTIMATOR, (completions.url,), "m", 8, options["timeout"], options["retries"])
+        model = ServedProbabilities(fleet, tokenizer)
         return model.next_logprobs(prompts, tokenizer.convert_tokens_to_ids(["0", "1"]))
 
     return ask
@@ -96,6 +99,16 @@ def test_the_served_copy_gives_the_figures_of_the_loaded_model(
         loaded["confidence"].to_numpy(), abs=unknown + 1e-6, nan_ok=True
     )
     assert {body["model"] for body in completions.bodies} == {str(short_base)}
+
+
+def test_a_pinned_model_is_asked_for_by_its_name_alone(
+    calibsft: Command, completions: Server, short_base: Path, hub_cache: HubCache
+) -> None:
+    hub_cache.add_model("org/model", OLD, short_base, "v1")
+    command = (*EVAL, "--model", "org/model@v1", "--out", "e", "--estimator-url", completions.url)
+    code, _, err = calibsft(*command)
+    assert code == 0, err
+    assert {body["model"] for body in completions.bodies} == {"org/model"}
 
 
 def test_one_token_with_its_rivals_is_asked_for_once_per_prompt(

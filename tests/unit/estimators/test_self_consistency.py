@@ -12,7 +12,8 @@ from calibsft.artifacts import QUESTIONS, write_parquet
 from calibsft.estimators.estimator import Evaluated
 from calibsft.estimators.self_consistency import estimate
 from calibsft.responses.formats import get_format
-from calibsft.rollouts.collect import questions_frame
+from calibsft.responses.prompts import Prompting
+from calibsft.rollouts.plan import questions_frame
 from calibsft.schema import Grade, Question
 from calibsft.verify.equal_answers import COMPARABLE, Group, Poll
 from calibsft.verify.verdicts import verdicts_frame, verify
@@ -46,7 +47,7 @@ def evaluation(
         verdicts = verify(pl.DataFrame(responses), confidence_format, verifier)
     rows = verdicts_frame(verdicts).with_columns(split=pl.lit("id"))
     nobody: Any = None
-    return Evaluated(folder, confidence_format, "test", nobody, nobody), rows
+    return Evaluated(folder, Prompting(confidence_format), "test", nobody, nobody), rows
 
 
 def question(gold: str = "1/2", grader: str = "math", id: str = "q", tolerance: str = "") -> Question:

@@ -19,6 +19,7 @@ from calibsft.pipeline import load_checked
 from calibsft.recipe import load_recipe
 from calibsft.responses.actionable import actionable
 from calibsft.responses.formats import FORMATS, get_format
+from calibsft.responses.prompts import Prompting
 from calibsft.rollouts.collect import make_collector
 from command import Command
 
@@ -174,6 +175,6 @@ def test_evaluations_on_the_way_of_training_are_of_stated_confidences_alone(
         benchmarks=("cross",), limit=2, samples=2, max_new_tokens=30, estimators=("self-consistency",)
     )
     engine = load_engine(default_engine(), str(short_base), "cpu")
-    collector = make_collector(engine, get_format("probability"), settings, 0)
+    collector = make_collector(engine, Prompting(get_format("probability")), settings, 0)
     evaluate_with(collector, settings, tmp_path, "test", Benchmarks(settings))
     assert (tmp_path / "rows.parquet").is_file() and read_estimators(tmp_path) == []

@@ -10,6 +10,7 @@ import pytest
 from calibsft.cards import model_card
 from calibsft.decisions.policy import read_policy
 from calibsft.responses.formats import get_format
+from calibsft.responses.prompts import Prompting
 from calibsft.sft.settings import SftSettings
 from command import Command
 
@@ -31,7 +32,9 @@ def model(random_checkpoint: Path, tmp_path: Path) -> Path:
     """A checkpoint with a card that evaluations may fill in."""
     copied = shutil.copytree(random_checkpoint, tmp_path / "model")
     written = get_format("probability")
-    (copied / "README.md").write_text(model_card("", (), "Mine", "Made for a test.", SftSettings(), written))
+    (copied / "README.md").write_text(
+        model_card("", (), "Mine", "Made for a test.", SftSettings(), Prompting(written))
+    )
     return copied
 
 

@@ -20,6 +20,7 @@ from calibsft.evidence.evidence import EXACT, exact_column
 from calibsft.evidence.settings import EvidenceSettings
 from calibsft.judge.settings import JudgeSettings
 from calibsft.responses.formats import FORMATS
+from calibsft.responses.prompts import Prompting
 from calibsft.schema import Question
 from evidence_run import Run, write_run
 from judge_server import Server
@@ -79,7 +80,7 @@ def test_votes_are_those_of_self_consistency(run: Run, tmp_path: Path) -> None:
     votes = exact_values(column(run, tmp_path, "answer-votes"))
     rows = pl.read_parquet(run.verdicts / "part-*.parquet").with_columns(split=pl.lit("id"))
     nobody: Any = None
-    evaluated = Evaluated(run.rollouts.parent, FORMATS["probability"], "test", nobody, nobody)
+    evaluated = Evaluated(run.rollouts.parent, Prompting(FORMATS["probability"]), "test", nobody, nobody)
     winners = estimate(evaluated, rows).sort("question_id")
     largest = [Fraction(row["votes"], row["samples"]) for row in winners.iter_rows(named=True)]
     assert largest == [max(filter(None, votes[5:])), max(filter(None, votes[:5]))]

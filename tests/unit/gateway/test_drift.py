@@ -126,7 +126,7 @@ async def live(rules: Policy, local: Scripted, texts: Iterable[str]) -> tuple[by
                 reply.held.close()
             pages.append(meters.page())
     finally:
-        live_gateway.close()
+        await live_gateway.close()
     return pages[-1], pages
 
 

@@ -277,6 +277,14 @@ def test_only_sampling_goes_on_to_the_local_model() -> None:
     assert set(asked_of_local(read(**dict.fromkeys(SAMPLED)))) == {"model", "messages"}
 
 
+def test_the_server_is_asked_for_the_chat_template_of_calibration() -> None:
+    asked = asked_of_local(
+        read(chat_template_kwargs={"enable_thinking": True}), template={"enable_thinking": False}
+    )
+    assert asked["chat_template_kwargs"] == {"enable_thinking": False}
+    assert "chat_template_kwargs" not in asked_of_local(read(chat_template_kwargs={"enable_thinking": True}))
+
+
 def test_a_policy_that_knows_its_sampling_overrules_all_but_the_seed() -> None:
     fixed = {"temperature": 1.0, "top_p": 0.9, "max_tokens": 64}
     asked = asked_of_local(read(**SAMPLED), sampling={**fixed, "stop": ("</s>",)})

@@ -84,7 +84,7 @@ class Used:
             try:
                 return await work(found)
             finally:
-                found.close()
+                await found.close()
 
         return asyncio.run(session())
 

@@ -73,9 +73,11 @@ OTHER_ROLES = {
     ("benchmark", "playground"): {"playground/settings.py", "playground/base.py"},
     # The playground's questions name their grader, as a benchmark does.
     ("grader", "exact"): {"playground/world.py"},
-    # A part of a chat message in OpenAI's protocol.
-    ("grader", "text"): {"gateway/requests.py"},
+    # A part of a chat message and of a completion in OpenAI's protocol.
+    ("grader", "text"): {"gateway/requests.py", "engines/openai/protocols.py"},
     ("grader", "drop"): MALFORMED,
+    # A column of confidences in a user's file.
+    ("target", "stated"): {"verify/files.py"},
     # A section of the settings.
     ("grader", "judge"): {"stages/rl.py"},
 }

@@ -10,6 +10,7 @@ import pytest
 
 from calibsft.cards import model_card
 from calibsft.responses.formats import FORMATS
+from calibsft.responses.prompts import Prompting
 from calibsft.sft.settings import SftSettings
 from package_copy import Newcomer, PackageCopy, copy_with, playground_response
 
@@ -62,7 +63,7 @@ def test_a_recipe_takes_it(package: PackageCopy) -> None:
 def evaluated(package: PackageCopy, random_checkpoint: Path) -> tuple[str, ...]:
     """The command that has evaluated a model with a card on the benchmark."""
     model = Path(shutil.copytree(random_checkpoint, package.root / "m"))
-    card = model_card("base", (), "Title", "Story.", SftSettings(), FORMATS["probability"])
+    card = model_card("base", (), "Title", "Story.", SftSettings(), Prompting(FORMATS["probability"]))
     (model / "README.md").write_text(card, encoding="utf-8")
     command = (
         "eval", "--model", "m", "--benchmarks", "svamp", "--data-dir", "data", "--samples", "1", "--out", "e",

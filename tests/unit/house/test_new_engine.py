@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from calibsft.engines import ENGINES
 from package_copy import Newcomer, PackageCopy, copy_with
 
 CONSTANT = Newcomer("engines/constant.py", "engines/__init__.py", "ENGINES", '"constant": CONSTANT')
@@ -25,7 +26,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> PackageCopy:
 def test_help_and_lists_name_it(package: PackageCopy) -> None:
     assert "The engine `constant`: one response to every question" in package.run("ls", "engines")
     shown = package.run("eval", "--help")
-    assert "One of transformers, scripted, constant." in shown
+    assert f"One of {', '.join(ENGINES)}, constant." in shown
     assert "--engine-text" in shown and "Every response, word for word (constant)." in shown
 
 

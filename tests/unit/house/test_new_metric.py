@@ -11,6 +11,7 @@ import pytest
 
 from calibsft.cards import model_card
 from calibsft.responses.formats import FORMATS
+from calibsft.responses.prompts import Prompting
 from calibsft.sft.settings import SftSettings
 from package_copy import Newcomer, PackageCopy, copy_with
 
@@ -71,7 +72,7 @@ def test_a_new_metric_is_in_the_tables_of_a_report(package: PackageCopy) -> None
 
 def test_a_new_metric_is_on_the_model_card(package: PackageCopy, random_checkpoint: Path) -> None:
     model = Path(shutil.copytree(random_checkpoint, package.root / "m"))
-    card = model_card("base", (), "Title", "Story.", SftSettings(), FORMATS["probability"])
+    card = model_card("base", (), "Title", "Story.", SftSettings(), Prompting(FORMATS["probability"]))
     (model / "README.md").write_text(card, encoding="utf-8")
     limits = ("--limit", 2, "--samples", 2, "--max-new-tokens", 5, "--device", "cpu")
     package.run("eval", "--model", "m", "--out", "e", "--benchmarks", "cross", *limits)

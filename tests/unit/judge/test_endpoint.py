@@ -130,7 +130,7 @@ def test_finished_verdicts_survive_a_failure_and_only_the_rest_is_asked(
     with pytest.raises(InputError, match="fails"):
         judge_at(server, cache, concurrency=2).grade_all(items)
     known = len(cache.read_text().splitlines())
-    assert 11 <= known <= 15, "what waits is not asked after a failure"
+    assert known == 19, "what can be answered is"
     server.answer, server.bodies = lambda body: (200, "No"), []
     assert judge_at(server, cache).grade_all(items) == [INCORRECT] * 20
     assert len(server.bodies) == 20 - known
@@ -255,9 +255,7 @@ def test_a_server_that_fails_is_explained_in_one_sentence(
 def test_silence_and_a_dead_address_are_explained(server: Server) -> None:
     release = threading.Event()
     server.answer = lambda body: (release.wait(10), (200, "Yes"))[1]
-    with pytest.raises(
-        InputError, match=r"took more than 0.2 seconds, 1 times in a row; raise judge.timeout"
-    ):
+    with pytest.raises(InputError, match=r"took more than 0.2 seconds; raise judge.timeout"):
         judge_at(server, timeout=0.2).grade_all([item("Lyon")])
     release.set()
     dead = EndpointJudge("http://127.0.0.1:9/v1", "m", retries=0)
@@ -277,11 +275,11 @@ def test_a_busy_server_is_asked_again(server: Server) -> None:
         (" key \n", "b", "Bearer key"),
         ("", "b", "Bearer b"),
         (None, "b", "Bearer b"),
-        (None, None, "Bearer none"),
+        (None, None, None),
     ],
 )
 def test_the_key_comes_from_the_environment(
-    server: Server, monkeypatch: pytest.MonkeyPatch, ours: str | None, other: str | None, sent: str
+    server: Server, monkeypatch: pytest.MonkeyPatch, ours: str | None, other: str | None, sent: str | None
 ) -> None:
     for name, value in (("CALIBSFT_JUDGE_API_KEY", ours), ("OPENAI_API_KEY", other)):
         monkeypatch.delenv(name, raising=False)

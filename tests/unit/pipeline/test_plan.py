@@ -1,5 +1,6 @@
 """The plan of a recipe: which stages it needs, what each reads, and what shapes them."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from calibsft.pipeline import Planned, plan, stage_names
 from calibsft.recipe import load_recipe, recipe_folders
 from calibsft.report.lineage import Lineage
+from calibsft.responses.parse import render
 
 SHIPPED = sorted(path for folder in recipe_folders() for path in folder.rglob("*.yaml"))
 TINY = [
@@ -115,6 +117,9 @@ def test_no_steps_at_all_evaluate_the_base() -> None:
         (("rlcr",), "", "Base→RLCR"),
         (("calibsft", "rlcr"), "", "CalibSFT→RLCR"),
         (("rlvr", "calibsft"), "", "RLVR→CalibSFT"),
+        (("warmup",), "", "Warm-up"),
+        (("warmup", "calibsft"), "", "Warm-up→CalibSFT"),
+        (("warmup", "rlcr"), "", "Warm-up→RLCR"),
         (("rlvr", "redoubt"), "", "RLVR→ReDoubt"),
         (("rlvr", "calibsft", "redoubt"), "", "RLVR→CalibSFT→ReDoubt"),
         (("c3rl",), "integer", "Base→C3RL (integer)"),
@@ -192,6 +197,7 @@ PRIORS = {"prior-base", "prior-calibsft"}
         ("engine.max_rows=7", set()),
         ("sft.save_every=7", set()),
         ("format=linguistic", set(TINY) - {"base", "report"}),
+        ("template.enable_thinking=false", set(TINY) - {"base", "verify", "build", "report"}),
         ("seed=5", set(TINY) - PRIORS - {"verify", "report"}),
         ("name=other", {"report"}),
         ("jobs=1", set()),
@@ -259,13 +265,147 @@ def test_where_the_models_of_a_run_lie() -> None:
 
 def test_a_report_shows_the_models_that_rl_starts_from_before_those_that_it_made() -> None:
     models = [
-        (), ("calibsft",), ("rlvr", "calibsft"), ("rlvr",), ("rlcr",), ("calibsft", "rlcr"), ("rlvr", "redoubt"),
+        (), ("calibsft",), ("warmup",), ("rlvr", "calibsft"), ("warmup", "calibsft"), ("rlvr",), ("rlcr",), ("calibsft", "rlcr"), ("rlvr", "redoubt"),
         ("rlvr", "calibsft", "redoubt"),
     ]  # fmt: skip
     backwards = models[::-1]
     assert sorted(backwards, key=lambda steps: Lineage(steps).place) == models
     seeds = [Lineage((), seed=None), *(Lineage(("rlcr",), seed=seed) for seed in (0, 7))]
     assert sorted((seeds[2], seeds[0], seeds[1]), key=lambda model: model.place) == seeds
+
+
+# Warm-up.
+
+WARMED = (
+    "warmup={rollout: {shots: SHOTS}}",
+    "pipelines=[[warmup], [warmup, calibsft], [warmup, rlcr], [warmup, calibsft, rlcr]]",
+)
+
+
+@pytest.fixture
+def shots(tmp_path: Path) -> str:
+    """A file of worked examples."""
+    path = tmp_path / "shots.jsonl"
+    path.write_text(json.dumps({"question": "1*1", "response": render("", "1", "0.90")}) + "\n")
+    return str(path)
+
+
+def warmed(shots: str, *overrides: str, pipelines: str = WARMED[1]) -> dict[str, Planned]:
+    return planned(WARMED[0].replace("SHOTS", shots), pipelines, NO_PRIOR, *overrides)
+
+
+def test_a_warm_up_comes_first_and_all_else_starts_from_its_model(shots: str) -> None:
+    found = warmed(shots)
+    assert {name: set(stage.needs) for name, stage in found.items()} == {
+        "base": set(),
+        "eval-base": {"base"},
+        "shots-rollout": {"base"},
+        "shots-verify": {"shots-rollout"},
+        "shots-build": {"shots-rollout", "shots-verify"},
+        "warmup": {"base", "shots-build"},
+        "eval-warmup": {"warmup"},
+        "warmup-rollout": {"warmup"},
+        "warmup-verify": {"warmup-rollout"},
+        "warmup-build": {"warmup-rollout", "warmup-verify"},
+        "warmup-sft": {"warmup", "warmup-build"},
+        "eval-warmup-calibsft": {"warmup-sft"},
+        "warmup-rlcr": {"warmup", "warmup-rollout", "warmup-verify"},
+        "eval-warmup-rlcr": {"warmup-rlcr"},
+        "warmup-calibsft-rlcr": {"warmup-sft", "warmup-rollout", "warmup-verify"},
+        "eval-warmup-calibsft-rlcr": {"warmup-calibsft-rlcr"},
+        "report": {
+            "eval-base",
+            "eval-warmup",
+            "eval-warmup-calibsft",
+            "eval-warmup-rlcr",
+            "eval-warmup-calibsft-rlcr",
+        },
+    }
+    models = checkpoints(found)
+    assert models["shots-rollout"] == models["warmup"] == "run/base/model"
+    assert models["warmup-rollout"] == models["warmup-sft"] == models["warmup-rlcr"] == "run/warmup/model"
+    assert found["shots-rollout"].stage.rollout.shots == Path(shots)
+    assert found["warmup-rollout"].stage.rollout.shots is None
+
+
+def test_a_warm_up_imitates_all_responses_and_is_else_as_the_recipe_says(shots: str) -> None:
+    found = warmed(
+        shots,
+        "warmup.rollout.samples=3",
+        "warmup.sft.steps=5",
+        "warmup.questions.offset=3000",
+        "sft.beta=0.3",
+    )
+    built, tuned, plain = (shapes(found)[name] for name in ("shots-build", "warmup", "warmup-sft"))
+    assert (built["targets"]["name"], built["targets"]["balance"]) == ("stated", False)
+    assert (tuned["sft"]["loss"], tuned["sft"]["steps"]) == ("full-ce", 5)
+    assert (plain["sft"]["loss"], plain["sft"]["beta"], plain["sft"]["steps"]) == ("calibsft", 0.3, 400)
+    assert tuned["sft"] | {"loss": "calibsft", "steps": 400, "beta": 0.3} == plain["sft"]
+    asked, main = (shapes(found)[name] for name in ("shots-rollout", "warmup-rollout"))
+    assert asked["rollout"] | {"samples": 50} == main["rollout"] and asked["rollout"]["samples"] == 3
+    assert (asked["questions"]["limit"], asked["questions"]["offset"]) == (3000, 3000)
+    assert main["questions"]["offset"] is None
+
+
+@pytest.mark.parametrize(
+    "change, shaped",
+    [
+        ("warmup.rollout.samples=3", {"shots-rollout"}),
+        ("warmup.questions.limit=3", {"shots-rollout"}),
+        ("warmup.sft.learning_rate=0.5", {"warmup"}),
+        ("targets.mix=0.25", {"warmup-build"}),
+        ("sft.steps=7", {"warmup", "warmup-sft"}),
+    ],
+)
+def test_settings_of_a_warm_up_shape_its_own_stages_alone(shots: str, change: str, shaped: set[str]) -> None:
+    assert changed(warmed(shots), warmed(shots, change)) == shaped
+
+
+def test_a_warm_up_shares_nothing_with_what_starts_from_the_base(shots: str) -> None:
+    both = warmed(shots, pipelines="pipelines=[[calibsft], [warmup, calibsft]]")
+    assert {
+        "rollout",
+        "build",
+        "sft",
+        "shots-rollout",
+        "shots-build",
+        "warmup",
+        "warmup-rollout",
+        "warmup-sft",
+    } <= set(both)
+    alone = planned("pipelines=[[calibsft]]", NO_PRIOR)
+    assert all(shapes(both)[name] == shape for name, shape in shapes(alone).items())
+
+
+def test_a_warm_up_in_another_format_rewrites_the_same_responses(shots: str) -> None:
+    found = warmed(shots, pipelines="pipelines=[[warmup, calibsft, c3rl]]")
+    assert set(found["shots-build-integer"].needs) == {"shots-rollout", "shots-verify"}
+    assert (
+        shapes(found)["shots-build-integer"]["from_format"]
+        == shapes(found)["shots-rollout"]["format"]
+        == "probability"
+    )
+    assert (
+        shapes(found)["warmup-integer"]["format"]
+        == shapes(found)["warmup-rollout-integer"]["format"]
+        == "integer"
+    )
+    assert set(found["warmup-calibsft-c3rl-integer"].needs) == {
+        "warmup-sft-integer", "warmup-rollout-integer", "warmup-verify-integer",
+    }  # fmt: skip
+
+
+def test_every_training_seed_has_its_own_warm_up_on_the_same_responses(shots: str) -> None:
+    found = warmed(shots, SEEDS, pipelines="pipelines=[[warmup, rlcr]]")
+    assert {"shots-rollout", "shots-build", "warmup-seed0", "warmup-seed7", "warmup-rollout-seed7"} <= set(
+        found
+    )
+    assert set(found["warmup-rlcr-seed7"].needs) == {
+        "warmup-seed7",
+        "warmup-rollout-seed7",
+        "warmup-verify-seed7",
+    }
+    assert seeds_of(found)["warmup-seed7"] == 7 and seeds_of(found)["warmup-rollout-seed7"] == 0
 
 
 # Several training seeds.

@@ -50,6 +50,27 @@ def test_a_recipe_is_found_by_name_and_by_path() -> None:
     assert find_recipe(str(path)) == path
 
 
+def test_a_table_is_found_from_here_or_beside_the_recipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside, here = tmp_path / "recipes", tmp_path / "here"
+    for folder in (beside, here):
+        folder.mkdir()
+    monkeypatch.chdir(here)
+    (beside / "mine.yaml").write_text(
+        "questions: {source: q.jsonl}\neval: {benchmarks: [e.jsonl.gz, cross]}\nrollout: {shots: s.csv}\n"
+    )
+    for name in ("q.jsonl", "e.jsonl.gz", "cross"):
+        (beside / name).touch()
+    (here / "q.jsonl").touch()
+    recipe = load_recipe(str(beside / "mine.yaml"))
+    assert recipe.questions.source == "q.jsonl"
+    assert recipe.eval.benchmarks == (str(beside / "e.jsonl.gz"), "cross")
+    assert recipe.rollout.shots == Path("s.csv"), (
+        "it is nowhere, and is reported under the name that was given"
+    )
+
+
 def test_every_default_is_printed() -> None:
     printed = yaml.safe_load(Recipe(name="x").to_yaml())
     assert set(printed) == set(Recipe.model_fields)
@@ -66,6 +87,17 @@ def test_overrides_reach_nested_keys_and_new_sections(tmp_path: Path) -> None:
     assert recipe.sft.lora is not None and recipe.sft.lora.rank == 4
     assert recipe.rollout.stop == ("a", "b")
     assert (recipe.seed, recipe.sft.steps) == (5, 7)
+
+
+def test_overrides_reach_the_settings_of_one_benchmark(tmp_path: Path) -> None:
+    text = "eval:\n  benchmarks: [gsm8k, hotpotqa]\n  per_benchmark:\n    hotpotqa: {subset: 1000}\n"
+    changes = ["eval.per_benchmark.hotpotqa.samples=1", "eval.per_benchmark.gsm8k.limit=100"]
+    recipe = load_recipe(written(tmp_path, text), changes)
+    hotpotqa, gsm8k = recipe.eval.asked("hotpotqa"), recipe.eval.asked("gsm8k")
+    assert (hotpotqa.subset, hotpotqa.samples, hotpotqa.limit) == (1000, 1, None)
+    assert (gsm8k.subset, gsm8k.samples, gsm8k.limit) == (None, None, 100)
+    again = load_recipe(written(tmp_path, recipe.to_yaml()))
+    assert again == recipe
 
 
 def test_a_recipe_without_pipelines_is_calibsft_alone(tmp_path: Path) -> None:
@@ -102,6 +134,37 @@ def test_what_differs_for_a_method_leaves_its_other_settings_alone() -> None:
     assert coca.lora is not None and (coca.lora.rank, coca.lora.alpha) == (4, 7)
 
 
+def test_a_warm_up_takes_what_it_leaves_open_from_the_recipe_and_survives_being_printed(
+    tmp_path: Path,
+) -> None:
+    given = [
+        "warmup.rollout.shots=s.jsonl",
+        "warmup.rollout.temperature=0.7",
+        "warmup.sft.lora.rank=4",
+        "sft.steps=7",
+    ]
+    recipe = load_recipe("tiny", given)
+    warmup = recipe.warmup
+    assert warmup is not None and recipe.rollout.shots is None and recipe.sft.lora is None
+    assert (warmup.rollout.temperature, warmup.rollout.samples, warmup.rollout.max_new_tokens) == (
+        0.7,
+        50,
+        32,
+    )
+    assert (warmup.sft.steps, warmup.sft.learning_rate, warmup.sft.loss) == (7, 5e-4, "full-ce")
+    assert warmup.sft.lora is not None and warmup.sft.lora.rank == 4
+    assert warmup.questions == recipe.questions
+    (tmp_path / "printed.yaml").write_text(recipe.to_yaml())
+    assert load_recipe(str(tmp_path / "printed.yaml")) == recipe
+    # A printed recipe is complete, so a change of another section does not reach the warm-up.
+    assert load_recipe(str(tmp_path / "printed.yaml"), ["sft.steps=9"]).warmup == warmup
+
+
+def test_examples_that_do_not_exist_are_told_before_anything_runs() -> None:
+    with pytest.raises(InputError, match=r"none\.jsonl: no such file"):
+        load_checked("tiny", ["pipelines=[[warmup]]", "warmup.rollout.shots=none.jsonl"])
+
+
 def test_the_last_override_of_a_key_wins() -> None:
     assert parse_overrides(["steps=1", "steps=2"]) == {"steps": 2}
 
@@ -128,12 +191,36 @@ def test_a_value_may_hold_an_equals_sign() -> None:
         ("sft.loss=calib", "sft.loss = 'calib'; did you mean 'calibsft'?"),
         ("format=inteer", "unknown confidence format 'inteer'; did you mean 'integer'?"),
         ("targets.name=calib", "unknown target 'calib'; did you mean 'calibsft'?"),
+        (
+            "eval.per_benchmark.multiply-1.limt=3",
+            "unknown key 'eval.per_benchmark.multiply-1.limt'; did you mean 'eval.per_benchmark.multiply-1.limit'?",
+        ),
+        (
+            "eval.per_benchmark.multiply-9.limit=3",
+            "unknown benchmark in eval.per_benchmark 'multiply-9'; did you mean",
+        ),
+        (
+            "questions.subset_seed=3",
+            "questions.subset_seed means nothing without questions.subset; give both",
+        ),
         ("eval.benchmarks=[multiply-9]", "unknown benchmark 'multiply-9'; did you mean 'multiply-"),
         (
             "pipelines=[[calibsft, redout]]",
-            "unknown step of a pipeline 'redout'; did you mean 'redoubt'? (known: calibsft, rlvr",
+            "unknown step of a pipeline 'redout'; did you mean 'redoubt'? (known: warmup, calibsft, rlvr",
         ),
         ("pipelines=[[calibsf]]", "unknown step of a pipeline 'calibsf'; did you mean 'calibsft'?"),
+        (
+            "pipelines=[[calibsft], [warmup, rlcr]]",
+            "a pipeline has the step warmup, which learns from worked examples; give a file of them in warmup.rollout.shots",
+        ),
+        (
+            "warmup.rollout.sample=8",
+            "unknown key 'warmup.rollout.sample'; did you mean 'warmup.rollout.samples'?",
+        ),
+        ("warmup.sft.steps=0", "warmup.sft.steps = 0: input should be greater than or equal to 1"),
+        ("warmup.sft=3", "warmup.sft = 3: input should be a valid dictionary"),
+        ("warmup=3", "warmup = 3: input should be a valid dictionary"),
+        ("questions.offset=0", "questions.offset = 0: input should be greater than or equal to 1"),
         ("pipelines=[]", "pipelines = []: tuple should have at least 1 item"),
         ("pipelines=[rlcr]", "pipelines.0 = 'rlcr': input should be a valid tuple; correct that key"),
         ("jobs=0", "jobs = 0: input should be greater than or equal to 1"),

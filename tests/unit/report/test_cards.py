@@ -7,9 +7,10 @@ import pytest
 from huggingface_hub import ModelCard
 
 from calibsft.artifacts import CARD, StageFolder, model_inputs, read_manifest
-from calibsft.cards import NOT_MEASURED, add_calibration, model_card
+from calibsft.cards import NOT_MEASURED, add_calibration, model_card, part_of
 from calibsft.metrics import score_table
 from calibsft.responses.formats import FORMATS
+from calibsft.responses.prompts import Prompting
 from calibsft.sft.settings import SftSettings
 
 
@@ -28,7 +29,7 @@ def scores(confidence: float) -> dict[str, object]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    card = model_card("base", (), "Title", "Story.", SftSettings(), FORMATS["probability"])
+    card = model_card("base", (), "Title", "Story.", SftSettings(), Prompting(FORMATS["probability"]))
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / CARD).write_text(card)
     return tmp_path
@@ -36,12 +37,26 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("start", ["base", "", "a\n---\n# b: 'c' \"d\"", "😀 {x}: [y] # z", "null", "0.5"])
 def test_the_head_names_the_start_exactly_whatever_its_name_is(start: str) -> None:
-    text = model_card(start, ("rlcr",), "Title", "Story.", SftSettings(), FORMATS["probability"])
+    text = model_card(start, ("rlcr",), "Title", "Story.", SftSettings(), Prompting(FORMATS["probability"]))
     card = ModelCard(text)
     assert card.data.base_model == (start or None)
     assert card.data.library_name == "transformers"
     assert card.data.tags == ["calibration", "confidence", "calibsft", "rlcr"]
     assert card.text.startswith("\n# Title\n\nStory.\n")
+
+
+def test_the_head_names_the_start_without_its_revision_as_the_hub_links_it() -> None:
+    text = model_card("org/name@v1", (), "Title", "Story.", SftSettings(), Prompting(FORMATS["probability"]))
+    assert ModelCard(text).data.base_model == "org/name"
+
+
+def test_a_card_says_how_the_model_is_asked() -> None:
+    written = FORMATS["integer"]
+    plain = model_card("base", (), "Title", "Story.", SftSettings(), Prompting(written))
+    assert f"Ask with this\nsystem prompt:\n\n> {written.system_prompt}\n" in plain
+    asked = Prompting(written, {"enable_thinking": False})
+    text = model_card("base", (), "Title", "Story.", SftSettings(), asked)
+    assert 'system prompt and with `{"enable_thinking": false}` for its chat template:\n\n> ' in text
 
 
 def test_an_evaluation_puts_its_table_into_the_card(folder: Path) -> None:
@@ -69,7 +84,8 @@ def test_a_quick_evaluation_does_not_replace_the_table_of_a_fuller_one(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def table_after(confidence: float, limit: int | None) -> str:
-        add_calibration(str(folder), "probability", scores(confidence), "sampled", limit)
+        part = part_of("each benchmark", limit, None)
+        add_calibration(str(folder), "probability", scores(confidence), "sampled", part)
         return (folder / CARD).read_text()
 
     quick = table_after(0.75, 20)
@@ -81,10 +97,28 @@ def test_a_quick_evaluation_does_not_replace_the_table_of_a_fuller_one(
     assert "the first" not in whole and whole.count("| aime |") == 1
     assert table_after(0.9, 400) == whole
     told = capsys.readouterr().err
-    assert "README.md: keeps the table of an evaluation on more questions of each benchmark than 400" in told
+    assert (
+        "README.md: keeps the table of an evaluation on more questions than the first 400 questions of"
+        in told
+    )
     assert table_after(0.9, None) != whole
-    add_calibration(str(folder), "integer", scores(0.9), "sampled", 5)
+    add_calibration(str(folder), "integer", scores(0.9), "sampled", part_of("each benchmark", 5, None))
     assert (folder / CARD).read_text().count("| aime |") == 2, "another format has a table of its own"
+
+
+def test_subsets_and_single_benchmarks_count_as_fewer_questions_too(folder: Path) -> None:
+    def table_after(confidence: float, *parts: str) -> str:
+        add_calibration(str(folder), "probability", scores(confidence), "sampled", ", ".join(parts))
+        return (folder / CARD).read_text()
+
+    drawn, quick = part_of("aime", None, 20), part_of("each benchmark", 10, 50)
+    table = table_after(0.75, part_of("each benchmark", None, 50), drawn)
+    assert "sampled, 50 random questions of each benchmark, 20 random questions of aime\n" in table
+    assert quick == "the first 10 of 50 random questions of each benchmark"
+    assert table_after(0.9, quick) == table_after(0.9, part_of("aime", 19, None)) == table
+    assert table_after(0.9, drawn) != table
+    whole = table_after(0.6)
+    assert table_after(0.9, drawn) == whole
 
 
 def test_other_peoples_cards_and_hub_names_are_left_alone(tmp_path: Path) -> None:

@@ -259,6 +259,13 @@ def test_every_training_set_has_histograms_of_its_own() -> None:
     assert heights == [1, 2, 3, 4]
 
 
+def test_a_training_set_that_is_imitated_has_no_targets() -> None:
+    warmup = replace(TARGETS[0], label="warm-up", imitated=True)
+    assert drawn("targets", training_sets=(warmup,)) is None
+    figure = drawn("targets", training_sets=(warmup, *TARGETS))
+    assert figure is not None and len(figure.axes) == 2
+
+
 def test_targets_may_be_words_and_confidences_may_be_all_unreadable() -> None:
     text = svg("targets", training_sets=TARGETS)
     assert ">low<" in text and "8 responses" in text

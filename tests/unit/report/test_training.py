@@ -336,6 +336,26 @@ def test_trainings_of_a_method_are_paired_in_order_and_may_lack_a_counterpart() 
     ]
 
 
+def test_what_was_warmed_up_is_paired_with_what_was_too() -> None:
+    runs = [
+        training("RLCR"),
+        replace(training("RLCR", start="Warm-up"), warmed_up=True),
+        replace(training("RLCR", True, start="Warm-up→CalibSFT"), warmed_up=True),
+    ]
+    found = [(pair.title, [run and run.label for run in pair.both]) for pair in pairs_of(runs)]
+    assert found == [
+        ("RLCR", ["Base→RLCR", None]),
+        ("Warm-up→RLCR", ["Warm-up→RLCR", "Warm-up→CalibSFT→RLCR"]),
+    ]
+    models = [
+        ModelResult("Base", answers(), calibrated=False),
+        ModelResult("Warm-up", answers(), calibrated=False, warmed_up=True),
+        ModelResult("Warm-up→CalibSFT", answers(), calibrated=True, warmed_up=True),
+    ]
+    assert [pair.title for pair in pairs_of(models)] == ["Base", "Warm-up"]
+    assert [model.label for model in pairs_of(models)[1].present] == ["Warm-up", "Warm-up→CalibSFT"]
+
+
 def test_calibration_curves_show_every_step_and_its_mean_with_five_neighbours_on_either_side() -> None:
     run = training(calibrated=True, count=120)
     figure = drawn("calibration-curves", training=[training(), run])

@@ -23,11 +23,11 @@ from calibsft.rl.trainer import RlTrainer
 from calibsft.settings import validated
 from calibsft.sft.loss import Counts, token_weights
 from calibsft.sft.settings import SftSettings
-from calibsft.training import watchers
+from calibsft.training import settings as training_settings
 
 
 def test_one_name_of_a_watcher_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watchers, "find_spec", lambda _: object())
+    monkeypatch.setattr(training_settings, "find_spec", lambda _: object())
     assert RlSettings(report_to="wandb").report_to == ("wandb",)
     assert RlSettings(report_to=["wandb", "trackio"]).report_to == ("wandb", "trackio")
 
@@ -37,10 +37,10 @@ def test_a_watcher_that_does_not_exist_or_is_not_installed_is_refused(
 ) -> None:
     with pytest.raises(InputError, match=r"unknown name in report_to 'wanbd'; did you mean 'wandb'"):
         validated(RlSettings, {"report_to": "wanbd"}, "rl")
-    monkeypatch.setattr(watchers, "find_spec", lambda _: None)
+    monkeypatch.setattr(training_settings, "find_spec", lambda _: None)
     with pytest.raises(InputError, match="not installed: pip install tensorboard"):
         validated(RlSettings, {"report_to": "tensorboard"}, "rl")
-    monkeypatch.setattr(watchers, "find_spec", lambda _: object())
+    monkeypatch.setattr(training_settings, "find_spec", lambda _: object())
     assert validated(RlSettings, {"report_to": "tensorboard"}, "rl").report_to == ("tensorboard",)
 
 

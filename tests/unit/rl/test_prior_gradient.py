@@ -13,6 +13,7 @@ from calibsft.errors import InputError
 from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.progress import Progress
 from calibsft.responses.formats import FORMATS
+from calibsft.responses.prompts import Prompting
 from calibsft.rl import prior_gradient
 from calibsft.rl.prior_gradient import Context, gradient_shares, read_contexts, reward_gradient
 from calibsft.sft.encode import Example
@@ -166,7 +167,7 @@ def evaluation(folder: Path, responses: list[tuple[str, int, str, bool, bool | N
 
 def test_every_value_is_tried_after_each_well_formed_graded_response(tmp_path: Path) -> None:
     tokenizer = build_tokenizer()
-    found = read_contexts(evaluation(tmp_path, RESPONSES), 10, tokenizer, FORMATS["integer"])
+    found = read_contexts(evaluation(tmp_path, RESPONSES), 10, tokenizer, Prompting(FORMATS["integer"]))
     assert [one.correct for one in found] == [True, False, False]
     for one, name, work in zip(found, "abc", ("1", "45", "6"), strict=True):
         assert one.values == pytest.approx([digit / 9 for digit in range(10)])
@@ -179,7 +180,9 @@ def test_every_value_is_tried_after_each_well_formed_graded_response(tmp_path: P
 
 
 def test_fewer_responses_are_taken_evenly(tmp_path: Path) -> None:
-    found = read_contexts(evaluation(tmp_path, RESPONSES), 2, build_tokenizer(), FORMATS["integer"])
+    found = read_contexts(
+        evaluation(tmp_path, RESPONSES), 2, build_tokenizer(), Prompting(FORMATS["integer"])
+    )
     assert [build_tokenizer().decode(one.ways[0].prompt) for one in found] == [
         "[integer]97*7=",
         "[integer]99*7=",
@@ -189,4 +192,4 @@ def test_fewer_responses_are_taken_evenly(tmp_path: Path) -> None:
 def test_an_evaluation_without_a_well_formed_response_is_refused(tmp_path: Path) -> None:
     folder = evaluation(tmp_path, RESPONSES[1:3])
     with pytest.raises(InputError, match="no response is well formed"):
-        read_contexts(folder, 2, build_tokenizer(), FORMATS["integer"])
+        read_contexts(folder, 2, build_tokenizer(), Prompting(FORMATS["integer"]))

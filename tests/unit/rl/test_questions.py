@@ -10,6 +10,7 @@ import pytest
 from calibsft.errors import InputError
 from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.responses.formats import FORMATS
+from calibsft.responses.prompts import Prompting
 from calibsft.rl.methods import METHODS
 from calibsft.rl.questions import TrainingQuestion, read_questions, training_questions
 from calibsft.schema import Question
@@ -135,7 +136,9 @@ def test_verdicts_take_precedence_over_the_rates_of_the_file(
 
 def chosen(method: str, rates: dict[tuple[str, str], float], limit: int = 2048) -> list[TrainingQuestion]:
     name = "integer" if method == "c3rl" else "probability"
-    return training_questions(ASKED, rates, METHODS[method], build_tokenizer(), FORMATS[name], limit)
+    return training_questions(
+        ASKED, rates, METHODS[method], build_tokenizer(), Prompting(FORMATS[name]), limit
+    )
 
 
 RATES = {("d", "a"): 1.0, ("d", "b"): 0.98, ("d", "c"): 0.0}
@@ -159,7 +162,9 @@ def test_c3rl_trains_on_solved_questions_too(capsys: pytest.CaptureFixture[str])
 
 def test_a_method_without_dynamic_sampling_keeps_solved_questions() -> None:
     method = replace(METHODS["rlcr"], dynamic_sampling=False)
-    found = training_questions(ASKED, RATES, method, build_tokenizer(), FORMATS["probability"], 2048)
+    found = training_questions(
+        ASKED, RATES, method, build_tokenizer(), Prompting(FORMATS["probability"]), 2048
+    )
     assert [question.id for question in found] == ["a", "b", "c"]
 
 
@@ -196,6 +201,15 @@ def test_c3rl_names_a_question_without_a_success_rate() -> None:
         chosen("c3rl", partial)
 
 
+def test_prompts_have_the_arguments_of_the_chat_template() -> None:
+    tokenizer = build_tokenizer()
+    tokenizer.chat_template += "{{ '<think>' if thinking else '' }}"
+    for thinking, end in ((True, "<think>"), (False, "=")):
+        asking = Prompting(FORMATS["probability"], {"thinking": thinking})
+        found = training_questions(ASKED, RATES, METHODS["rlcr"], tokenizer, asking, 2048)
+        assert all(tokenizer.decode(question.prompt_ids).endswith(end) for question in found)
+
+
 def test_a_question_that_fills_the_context_is_left_out_before_training(
     random_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -211,7 +225,7 @@ def test_a_question_that_fills_the_context_is_left_out_before_training(
             [long],
             {},
             settings,
-            FORMATS["probability"],
+            Prompting(FORMATS["probability"]),
             0,
             tmp_path,
             "cpu",

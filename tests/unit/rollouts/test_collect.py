@@ -11,7 +11,7 @@ from calibsft.engines.engine import Sampling
 from calibsft.errors import InputError
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.parse import parse
-from calibsft.responses.prompts import prompt_ids
+from calibsft.responses.prompts import Prompting
 from calibsft.responses.spans import decode
 from calibsft.rollouts.collect import Collector
 from calibsft.schema import Question
@@ -27,7 +27,7 @@ QUESTIONS = [question(f"{a}*{a + 1}") for a in range(10, 22)]
 @pytest.fixture(scope="module")
 def collector(short_base: Path) -> Collector:
     engine = load_engine(default_engine(max_rows=50), str(short_base), "cpu")
-    return Collector(engine, FORMATS["probability"], Sampling(max_new_tokens=30), 0)
+    return Collector(engine, Prompting(FORMATS["probability"]), Sampling(max_new_tokens=30), 0)
 
 
 def collect(
@@ -101,11 +101,11 @@ def test_templates_without_a_system_role_get_the_prompt_in_the_user_turn(short_b
         "{% if messages[0].role == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
         "{{ '[integer]' if 'single integer' in messages[0].content else '[linguistic]' }}{{ messages | length }}"
     )
-    assert decode(tokenizer, prompt_ids(tokenizer, "1*1", FORMATS["integer"])) == "[integer]1"
+    assert decode(tokenizer, Prompting(FORMATS["integer"]).ids(tokenizer, "1*1")) == "[integer]1"
 
 
 def test_tokenizers_without_a_template_get_plain_text(short_base: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(short_base)
     tokenizer.chat_template = None
-    ids = prompt_ids(tokenizer, "12*34", FORMATS["probability"])
+    ids = Prompting(FORMATS["probability"]).ids(tokenizer, "12*34")
     assert "12*34" in decode(tokenizer, ids)

@@ -13,7 +13,7 @@ from calibsft.engines import default_engine, load_engine
 from calibsft.engines.engine import Sampling
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.parse import parse
-from calibsft.responses.prompts import prompt_ids
+from calibsft.responses.prompts import Prompting
 from calibsft.responses.spans import decode
 from calibsft.rollouts.budgets import cut_rollouts
 from calibsft.rollouts.collect import Collector
@@ -29,11 +29,11 @@ WHOLE = "<think>12*3=36</think><answer>0036</answer><confidence>0.80</confidence
 @pytest.fixture(scope="module")
 def collector(short_base: Path) -> Collector:
     engine = load_engine(default_engine(max_rows=50), str(short_base), "cpu")
-    return Collector(engine, FORMATS["probability"], Sampling(max_new_tokens=60), 0)
+    return Collector(engine, Prompting(FORMATS["probability"]), Sampling(max_new_tokens=60), 0)
 
 
 def end(collector: Collector, text: str, **options: object) -> str:
-    prompt = prompt_ids(collector.tokenizer, "12*3", collector.format)
+    prompt = collector.prompting.ids(collector.tokenizer, "12*3")
     cut = Cut(prompt, tuple(collector.tokenizer(text, add_special_tokens=False)["input_ids"]), 7)
     (ended,) = force_endings(collector.engine, [cut], Sampling(temperature=0), **options)  # type: ignore[arg-type]
     return decode(collector.tokenizer, ended.token_ids)
@@ -98,7 +98,7 @@ def test_an_answer_that_does_not_end_in_time_is_closed(
 
 
 def test_the_ending_fits_into_the_context(collector: Collector) -> None:
-    prompt = prompt_ids(collector.tokenizer, "12*3", collector.format)
+    prompt = collector.prompting.ids(collector.tokenizer, "12*3")
     long = tuple(collector.tokenizer("<think>" + "12*3=36" * 9, add_special_tokens=False)["input_ids"])
     (ended,) = force_endings(collector.engine, [Cut(prompt, long, 1)], Sampling(temperature=0))
     assert collector.engine.context == 64
@@ -158,8 +158,8 @@ def test_a_truncated_training_response_keeps_its_text_and_gets_an_answer(
 ) -> None:
     engine = load_engine(default_engine(), str(short_base), "cpu")
     drawing = Sampling(max_new_tokens=4)
-    plain = Collector(engine, FORMATS["probability"], drawing, 0)
-    forcing = Collector(engine, FORMATS["probability"], drawing, 0, force_answer=True)
+    plain = Collector(engine, Prompting(FORMATS["probability"]), drawing, 0)
+    forcing = Collector(engine, Prompting(FORMATS["probability"]), drawing, 0, force_answer=True)
     for name, collector in (("plain", plain), ("forcing", forcing)):
         collector.collect(QUESTIONS, lambda _: 3, tmp_path / name, 3, "rollout")
     before, after = read(tmp_path / "plain"), read(tmp_path / "forcing")

@@ -9,6 +9,7 @@ import pytest
 
 from calibsft.artifacts import SUPERVISION, write_parquet
 from calibsft.responses.formats import FORMATS
+from calibsft.responses.prompts import Prompting
 from calibsft.schema import KEYS, STRATUM
 from calibsft.sft.batches import training_order
 from calibsft.sft.fine_tune import fine_tune
@@ -50,7 +51,9 @@ def trained_on(checkpoint: Path, rows: pl.DataFrame, folder: Path) -> pl.DataFra
     folder.mkdir()
     write_parquet(folder / "sft.parquet", rows)
     settings = SftSettings(steps=1, batch_size=2, micro_batch_size=2, max_tokens=LIMIT)
-    fine_tune(str(checkpoint), folder / "sft.parquet", settings, FORMATS["probability"], 0, folder, "cpu")
+    fine_tune(
+        str(checkpoint), folder / "sft.parquet", settings, Prompting(FORMATS["probability"]), 0, folder, "cpu"
+    )
     return rows.join(pl.read_parquet(folder / SUPERVISION), on=KEYS, how="semi")
 
 

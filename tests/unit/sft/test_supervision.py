@@ -7,6 +7,7 @@ import pytest
 
 from calibsft.artifacts import SUPERVISION, write_parquet
 from calibsft.responses.formats import FORMATS
+from calibsft.responses.prompts import Prompting
 from calibsft.sft.fine_tune import fine_tune
 from calibsft.sft.settings import SftSettings
 from calibsft.sft.supervision import shown_rows
@@ -35,7 +36,7 @@ def test_weights_are_those_of_the_loss(
     rows = [row(0, 0, True), row(0, 1, False), row(1, 0, True), row(1, 1, False), row(1, 1, False, draw=1)]
     write_parquet(data, pl.DataFrame(rows))
     settings = QUICK.model_copy(update={"loss": loss})
-    fine_tune(str(random_checkpoint), data, settings, FORMATS["probability"], 0, tmp_path, "cpu")
+    fine_tune(str(random_checkpoint), data, settings, Prompting(FORMATS["probability"]), 0, tmp_path, "cpu")
     found = pl.read_parquet(tmp_path / SUPERVISION).sort("question_id", "sample")
     assert found.select("question_id", "sample").rows() == [("0", 0), ("0", 1), ("1", 0), ("1", 1)]
     shown = found.select("tokens", "weights", "confidence_at").iter_rows()
@@ -66,7 +67,7 @@ def test_training_can_be_watched_in_tensorboard(random_checkpoint: Path, tmp_pat
     data = tmp_path / "sft.parquet"
     write_parquet(data, pl.DataFrame([row(q, 0, True) for q in range(4)]))
     settings = QUICK.model_copy(update={"steps": 3, "report_to": ("tensorboard",)})
-    fine_tune(str(random_checkpoint), data, settings, FORMATS["probability"], 0, tmp_path, "cpu")
+    fine_tune(str(random_checkpoint), data, settings, Prompting(FORMATS["probability"]), 0, tmp_path, "cpu")
     (written,) = (tmp_path / "tensorboard").rglob("events.*")
     watched = events.EventAccumulator(str(written)).Reload()
     steps = [event.step for event in watched.Scalars("train/loss")]

@@ -41,7 +41,8 @@ def test_what_does_not_shape_a_stage_is_not_recorded() -> None:
         "samples": 4,
     }
     shaped = RolloutStage.of(given).shaped_by()
-    assert shaped["questions"] == {"limit": 3} and shaped["rollout"]["samples"] == 4
+    asked = {"limit": 3, "offset": None, "subset": None, "subset_seed": 0, "revision": None}
+    assert shaped["questions"] == asked and shaped["rollout"]["samples"] == 4
     assert not {"model", "device", "engine"} & shaped.keys()
 
 

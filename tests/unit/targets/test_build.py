@@ -128,10 +128,12 @@ def test_layout_and_white_space_around_the_confidence_stay() -> None:
     path_rows = pl.DataFrame(rows).with_columns(pl.col("question_id").cast(pl.String))
     frame = path_rows.with_columns(
         dataset=pl.lit(""), sample=pl.Series([0, 1]), finished=pl.lit(True), ending=pl.lit("finished"), reason=pl.lit("ok"),
+        confidence=pl.lit(0.1),
         token_ids=pl.lit(None, dtype=pl.List(pl.Int32)),
     ).lazy()  # fmt: skip
     with TemporaryDirectory() as folder:
-        build(Pool(frame, (frame,)), CalibSftSettings(), FORMATS["probability"], 0, "pool", Path(folder))
+        pool = Pool(frame, (frame.collect().select,), frame, frame.unique("question_id"))
+        build(pool, CalibSftSettings(), FORMATS["probability"], 0, "pool", Path(folder))
         found = set(pl.read_parquet(Path(folder, "sft.parquet"))["response"])
     assert found == {text.replace("0.10", "0.75"), text.replace("0.10", "0.25")}
 

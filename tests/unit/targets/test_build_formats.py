@@ -14,10 +14,11 @@ from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.report.responses import Origin, set_of, trained_responses
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.parse import parse, render
-from calibsft.responses.prompts import prompt_ids
+from calibsft.responses.prompts import Prompting
 from calibsft.responses.spans import decode
 from calibsft.rl.questions import read_questions
-from calibsft.rollouts.collect import questions_frame, rollouts_frame
+from calibsft.rollouts.collect import rollouts_frame
+from calibsft.rollouts.plan import questions_frame
 from calibsft.schema import KEYS, Question, Rollout
 from calibsft.sft.fine_tune import encode_rows
 from command import Command
@@ -179,7 +180,8 @@ def test_a_training_set_of_digits_is_trained_on_the_sampled_ids(
         calibsft("build", "rollout", "--verdicts", "verify", "--format", "integer", "--out", "other")[0] == 0
     )
     rows = pl.read_parquet("other/sft.parquet")
-    examples, kept = encode_rows(TOKENIZER, rows, FORMATS["integer"], 64, Path("other"), 0)
+    asking = Prompting(FORMATS["integer"])
+    examples, kept = encode_rows(TOKENIZER, rows, asking, 64, Path("other"), 0)
     assert len(kept) == len(rows) > 0
     opening = TOKENIZER.convert_tokens_to_ids("<confidence>")
     for example, row in zip(examples, rows.iter_rows(named=True), strict=True):
@@ -187,7 +189,7 @@ def test_a_training_set_of_digits_is_trained_on_the_sampled_ids(
         assert list(example.response[:start]) == row["token_ids"][:start]
         assert example.confidence_at == start
         assert decode(TOKENIZER, example.response[:-1]) == row["response"]
-        assert example.prompt == prompt_ids(TOKENIZER, row["question"], FORMATS["integer"])
+        assert example.prompt == asking.ids(TOKENIZER, row["question"])
         assert decode(TOKENIZER, example.prompt).startswith("[integer]")
 
 
@@ -260,7 +262,7 @@ def test_a_report_shows_the_responses_that_a_cut_pool_used_with_their_targets(
     StageFolder(tmp_path / "sft", "sft", {}, inputs).perform(work, fresh=False)
     manifests = {name: read_manifest(tmp_path / name) for name in ("rollout", "verify", "build", "sft")}
     origin = set_of(tmp_path, manifests, "sft")
-    assert origin == Origin("build", "rollout", "verify")
+    assert origin == Origin("build", ("rollout",), ("verify",))
     shown = trained_responses(tmp_path, origin, "sft", "Base", most=100, most_bytes=10_000)
     assert shown.total == 6 and set(shown.rows["sample"]) == {0, 1, 2}
     targets = {tuple(keys): text for *keys, text in shown.rows.select(*KEYS, "target").iter_rows()}

@@ -42,11 +42,18 @@ def responses() -> pl.DataFrame:
                 }
             )  # fmt: skip
     frame = pl.DataFrame(rows, schema_overrides={"sample": pl.Int32, "token_ids": pl.List(pl.Int32)})
-    reasons = [
-        parse(text, finished=finished).reason.value
-        for text, finished in frame.select("response", "finished").iter_rows()
+    parsed = [
+        parse(text, finished=finished) for text, finished in frame.select("response", "finished").iter_rows()
     ]
-    return frame.with_columns(ending_column(), pl.Series("reason", reasons))
+    return frame.with_columns(
+        ending_column(),
+        pl.Series("reason", [one.reason.value for one in parsed]),
+        pl.Series("confidence", [one.confidence for one in parsed]),
+    )
+
+
+def asked(rows: pl.DataFrame) -> pl.LazyFrame:
+    return rows.lazy().select("dataset", "question_id", "question").unique()
 
 
 def exact(numerator: pl.Expr, denominator: int) -> pl.Expr:
@@ -75,11 +82,12 @@ def built(tmp_path: Path) -> Built:
         name: str = "calibsft", part: int = 1000, given: pl.DataFrame | None = None, **settings: Any
     ) -> tuple[BuildSummary, Path]:
         rows, chosen = responses(), FORMATS["probability"]
-        parts = tuple(rows.slice(start, part).lazy() for start in range(0, len(rows), part))
+        parts = tuple(rows.slice(start, part).select for start in range(0, len(rows), part))
         folder = tmp_path / f"{name}-{part}"
         target = TARGETS[name].settings(name=name, **settings)
         measured = None if given is None else given.lazy()
-        return build(Pool(rows.lazy(), parts), target, chosen, 0, "pool", folder, evidence=measured), folder
+        pool = Pool(rows.lazy(), parts, rows.lazy(), asked(rows))
+        return build(pool, target, chosen, 0, "pool", folder, evidence=measured), folder
 
     return run
 
@@ -117,10 +125,16 @@ def test_a_pool_in_many_parts_gives_the_same_files(built: Built, settings: dict[
 
 def test_a_part_that_is_missing_is_refused(tmp_path: Path) -> None:
     rows = responses()
-    pool = Pool(rows.lazy(), (rows.slice(0, 100).lazy(),))
     settings = TARGETS["csft"].settings(name="csft", balance=False)
-    with pytest.raises(InputError, match=r"^x: \d+ graded responses are not among the rollouts; give the"):
-        build(pool, settings, FORMATS["probability"], 0, "x", tmp_path)
+    known, fewer = asked(rows), rows.slice(0, 100)
+    for pool in (
+        Pool(rows.lazy(), (fewer.select,), fewer.lazy(), known),
+        Pool(rows.lazy(), (rows.select,), rows.lazy(), known.filter(pl.col("question_id") != "q03")),
+    ):
+        with pytest.raises(
+            InputError, match=r"^x: \d+ graded responses are not among the rollouts; give the"
+        ):
+            build(pool, settings, FORMATS["probability"], 0, "x", tmp_path)
 
 
 @pytest.mark.parametrize("name", [name for name, target in TARGETS.items() if target.evidence])

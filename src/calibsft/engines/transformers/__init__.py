@@ -1,15 +1,12 @@
 """The engine `transformers`: any Hugging Face causal model, loaded here. Does not import its libraries before loading."""
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from calibsft.engines.engine import Engine, EngineKind, TrainableEngine
+from calibsft.engines.engine import Engine, EngineKind, Model, Tokenizer, TrainableEngine
 from calibsft.engines.settings import EngineSettings
 from calibsft.settings import Flag
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 MAX_ROWS = 64
 
@@ -33,9 +30,7 @@ def load(settings: TransformersSettings, model: str, device: str, dtype: str) ->
     return for_training(settings, load_model(model, device, dtype), tokenizer)
 
 
-def for_training(
-    settings: TransformersSettings, model: "PreTrainedModel", tokenizer: "PreTrainedTokenizerBase"
-) -> TrainableEngine:
+def for_training(settings: TransformersSettings, model: Model, tokenizer: Tokenizer) -> TrainableEngine:
     """An engine with a model that is already in memory."""
     from calibsft.engines.transformers.engine import TransformersEngine
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from transformers import Cache, PreTrainedModel
 
 from calibsft.engines.engine import Request
 
@@ -27,12 +29,31 @@ def left_padded(
     prompts: Sequence[tuple[int, ...]], pad: int, device: torch.device
 ) -> tuple[Tensor, Tensor | None, Tensor]:
     """Ids, mask and positions of prompts, padded on the left; no mask if there is no padding."""
-    widths = [len(prompt) for prompt in prompts]
-    width = max(widths)
-    ids = [[pad] * (width - len(prompt)) + list(prompt) for prompt in prompts]
-    mask_S_T = torch.tensor([[0] * (width - n) + [1] * n for n in widths], device=device)
-    positions_S_T = (mask_S_T.cumsum(-1) - 1).clamp(min=0)
-    return torch.tensor(ids, device=device), mask_S_T if min(widths) < width else None, positions_S_T
+    rows = [torch.tensor(prompt, dtype=torch.long) for prompt in prompts]
+    ids_S_T = pad_sequence(rows, batch_first=True, padding_value=pad, padding_side="left")
+    mask_S_T = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True, padding_side="left")
+    positions_S_T = (mask_S_T.cumsum(-1) - 1).clamp(min=0).to(device)
+    return ids_S_T.to(device), None if mask_S_T.all() else mask_S_T.to(device), positions_S_T
+
+
+def last_logits(
+    model: PreTrainedModel,
+    ids_S_T: Tensor,
+    mask_S_T: Tensor | None,
+    positions_S_T: Tensor,
+    cache: Cache | None,
+) -> Tensor:
+    """The logits after the last token of every row; the tokens are added to `cache`, if there is one."""
+    output = model(
+        input_ids=ids_S_T,
+        attention_mask=mask_S_T,
+        position_ids=positions_S_T,
+        past_key_values=cache,
+        use_cache=cache is not None,
+        logits_to_keep=1,
+    )
+    logits_S_V: Tensor = output.logits[:, -1].float()
+    return logits_S_V
 
 
 def batches_of(requests: Sequence[Request], max_rows: int) -> list[list[tuple[int, range]]]:

@@ -17,40 +17,37 @@ class RoomyLayer(DynamicLayer):  # type: ignore[misc]
         super().__init__()
         self.lazy_initialization(filled.keys, filled.values)
         self._sequences, _, self._tokens, _ = filled.keys.shape
-        self._key_room = _with_room(filled.keys, sequences, tokens)
-        self._value_room = _with_room(filled.values, sequences, tokens)
+        self._rooms = [_with_room(states, sequences, tokens) for states in (filled.keys, filled.values)]
         self._expose()
 
     def _expose(self) -> None:
-        self.keys = self._key_room[: self._sequences, :, : self._tokens]
-        self.values = self._value_room[: self._sequences, :, : self._tokens]
+        self.keys, self.values = (room[: self._sequences, :, : self._tokens] for room in self._rooms)
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
         stop = self._tokens + key_states.shape[-2]
-        if stop > self._key_room.shape[-2]:
-            self._key_room = _with_room(self.keys, len(self._key_room), 2 * stop)
-            self._value_room = _with_room(self.values, len(self._value_room), 2 * stop)
-        self._key_room[: self._sequences, :, self._tokens : stop] = key_states
-        self._value_room[: self._sequences, :, self._tokens : stop] = value_states
+        sequences, _, tokens, _ = self._rooms[0].shape
+        if stop > tokens:
+            self._rooms = [_with_room(states, sequences, 2 * stop) for states in (self.keys, self.values)]
+        for room, states in zip(self._rooms, (key_states, value_states), strict=True):
+            room[: self._sequences, :, self._tokens : stop] = states
         self._tokens = stop
         self._expose()
         return self.keys, self.values
 
     def append_copies(self, parents: Tensor) -> None:
         """Add a copy of each of the sequences `parents` after the last one."""
-        stop = self._sequences + len(parents)
-        self._key_room[self._sequences : stop, :, : self._tokens] = self.keys[parents]
-        self._value_room[self._sequences : stop, :, : self._tokens] = self.values[parents]
-        self._sequences = stop
-        self._expose()
+        self._copy(parents, self._sequences)
 
     def batch_select_indices(self, indices: Tensor) -> None:
-        kept = len(indices)
-        self._key_room[:kept, :, : self._tokens] = self.keys[indices]
-        self._value_room[:kept, :, : self._tokens] = self.values[indices]
-        self._sequences = kept
+        self._copy(indices, 0)
+
+    def _copy(self, sources: Tensor, start: int) -> None:
+        """Copy the sequences `sources` to `start` and after it; what is behind them is dropped."""
+        self._sequences = start + len(sources)
+        for room, states in zip(self._rooms, (self.keys, self.values), strict=True):
+            room[start : self._sequences, :, : self._tokens] = states[sources]
         self._expose()
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from calibsft.engines.engine import Completion, Request, Sampling
-from calibsft.engines.transformers.batches import left_padded
+from calibsft.engines.transformers.batches import last_logits, left_padded
 from calibsft.engines.transformers.cache import append_copies, make_roomy
 from calibsft.engines.transformers.sampler import draw, uniform
 from calibsft.engines.transformers.stopping import StopStrings
@@ -83,16 +83,8 @@ class Decoding:
         ids_S_T, self.mask_S_T, positions_S_T = left_padded(prompts, self.engine.end_ids[0], self.device)
         self.positions_S = positions_S_T[:, -1]
         self.cache = DynamicCache(config=self.engine.model.config)
-        output = self.engine.model(
-            input_ids=ids_S_T,
-            attention_mask=self.mask_S_T,
-            position_ids=positions_S_T,
-            past_key_values=self.cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
+        logits_S_V = last_logits(self.engine.model, ids_S_T, self.mask_S_T, positions_S_T, self.cache)
         make_roomy(self.cache, len(self.rows), ids_S_T.shape[1] + min(self.sampling.max_new_tokens, 256))
-        logits_S_V: Tensor = output.logits[:, -1].float()
         return logits_S_V
 
     def _draw(self, logits_S_V: Tensor, live_B: Tensor, step: int) -> Tensor:
@@ -147,15 +139,8 @@ class Decoding:
         self.positions_S = self.positions_S + 1
         if self.mask_S_T is not None:
             self.mask_S_T = torch.nn.functional.pad(self.mask_S_T, (0, 1), value=1)
-        output = self.engine.model(
-            input_ids=ids_S[:, None],
-            attention_mask=self.mask_S_T,
-            position_ids=self.positions_S[:, None],
-            past_key_values=self.cache,
-            use_cache=True,
-        )
-        logits_S_V: Tensor = output.logits[:, -1].float()
-        return logits_S_V
+        positions_S_T = self.positions_S[:, None]
+        return last_logits(self.engine.model, ids_S[:, None], self.mask_S_T, positions_S_T, self.cache)
 
     def _collect(self, lengths_N: Tensor, finished_N: Tensor) -> list[tuple[tuple[int, int], Completion]]:
         longest = int(lengths_N.max())

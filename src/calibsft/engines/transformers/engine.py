@@ -5,23 +5,24 @@ Does not do tensor parallelism or paged attention: use vLLM for that.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from calibsft.engines.engine import Completion, FloatArray, Request, Sampling
+from calibsft.engines.engine import Completion, FloatArray, OnDone, OnSample, Request, Sampling, Tokens
 from calibsft.engines.transformers import MAX_ROWS
 from calibsft.engines.transformers.attention import quick_single_tokens
-from calibsft.engines.transformers.batches import batches_of, left_padded, passes
+from calibsft.engines.transformers.batches import batches_of, last_logits, left_padded, passes
 from calibsft.engines.transformers.decoding import Decoding
 from calibsft.models import context_length, require_end_token
 
 
 class TransformersEngine:
     """Samples from one loaded model, at most `max_rows` sequences side by side."""
+
+    usage: Mapping[str, int] = {}
 
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_rows: int = MAX_ROWS
@@ -42,42 +43,32 @@ class TransformersEngine:
 
     @torch.inference_mode()
     def generate(
-        self,
-        requests: Sequence[Request],
-        sampling: Sampling,
-        on_done: Callable[[int, int], None] | None = None,
+        self, requests: Sequence[Request], sampling: Sampling, on_sample: OnSample | None = None
     ) -> list[list[Completion]]:
-        """Sample every seed of every request; `on_done(responses, tokens)` is called after each batch."""
+        """Sample every seed of every request; `on_sample` is called after each batch."""
         results: list[list[Completion | None]] = [[None] * len(request.seeds) for request in requests]
-        for batch in batches_of(requests, self.max_rows):
+        # A batch is drawn as a whole, whatever is done of it: its rows' figures are rounded together.
+        batches = batches_of(requests, self.max_rows)
+        for batch in (b for b in batches if any(set(rows) - requests[i].done for i, rows in b)):
             with quick_single_tokens(self.model):
                 completions = Decoding(self, [requests[i] for i, _ in batch], batch, sampling).run()
             for (request, sample), completion in completions:
                 results[request][sample] = completion
-            if on_done:
-                on_done(len(completions), sum(len(completion.token_ids) for _, completion in completions))
+                if on_sample:
+                    on_sample(request, sample, completion)
         return [[completion for completion in row if completion is not None] for row in results]
 
     @torch.inference_mode()
     def next_logprobs(
-        self,
-        prompts: Sequence[tuple[int, ...]],
-        ids: Sequence[int],
-        on_done: Callable[[int], None] | None = None,
+        self, prompts: Sequence[Tokens], ids: Sequence[int], on_done: OnDone = None
     ) -> FloatArray:
         """One pass over every distinct prompt; see `NextTokens`."""
         copies = Counter(prompts)
         found: dict[tuple[int, ...], FloatArray] = {}
         for batch in passes(copies, self.max_rows):
             ids_B_T, mask_B_T, positions_B_T = left_padded(batch, self.end_ids[0], self.model.device)
-            output = self.model(
-                input_ids=ids_B_T,
-                attention_mask=mask_B_T,
-                position_ids=positions_B_T,
-                use_cache=False,
-                logits_to_keep=1,
-            )
-            logprobs_B_V: Tensor = output.logits[:, -1].float().log_softmax(-1)
+            logits_B_V = last_logits(self.model, ids_B_T, mask_B_T, positions_B_T, cache=None)
+            logprobs_B_V = logits_B_V.log_softmax(-1)
             found |= zip(batch, logprobs_B_V[:, list(ids)].cpu().numpy(), strict=True)
             if on_done:
                 on_done(sum(copies[prompt] for prompt in batch))

@@ -8,7 +8,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from calibsft.metrics import accuracy, reliability_bins
+from calibsft.metrics import accuracy, mean_confidence, reliability_bins
 from calibsft.report.figures.panels import confidence_table, model_panels
 from calibsft.report.figures.plot import Plot
 from calibsft.report.figures.style import BLUE, GREY, ORANGE, bars, short
@@ -37,8 +37,8 @@ def _panel(ax: Axes, model: ModelResult) -> None:
     wrong = [part.count * (1 - (part.accuracy or 0)) / table.responses for part in parts]
     bars(ax, left, right, width, BLUE, "correct")
     bars(ax, left, wrong, width, ORANGE, "incorrect", bottom=right, hatch=HATCH)
-    mean = float((table.values * table.n).sum()) / table.responses
-    ax.axvline(mean, color=GREY, linestyle=(0, (4, 2)), linewidth=1.6, label="mean confidence")
+    dashes = (0, (4, 2))
+    ax.axvline(mean_confidence(table), color=GREY, linestyle=dashes, linewidth=1.6, label="mean confidence")
     ax.axvline(accuracy(table), color=GREY, linewidth=1.6, label="accuracy")
 
 

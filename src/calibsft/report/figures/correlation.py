@@ -19,15 +19,12 @@ SHORT_SPLITS = {"id": "ID", "ood": "OOD", ALL: ""}
 
 def draw(summary: RunSummary) -> Figure | None:
     """Points on the dashed line: as sure as right. None without a model that answered several benchmarks."""
-    models = [model for model in summary.models if _benchmarks(model) > 1]
+    known = [model for model in summary.models if "dataset" in model.rows.columns]
+    models = [model for model in known if model.rows["dataset"].n_unique() > 1]
     if not models:
         return None
     splits = splits_of(models)
     return model_panels(models, lambda ax, model: _panel(ax, model, splits), "mean confidence", 0.95)[0]
-
-
-def _benchmarks(model: ModelResult) -> int:
-    return model.rows["dataset"].n_unique() if "dataset" in model.rows.columns else 0
 
 
 def _panel(ax: Axes, model: ModelResult, splits: list[str]) -> None:
@@ -48,15 +45,10 @@ def _panel(ax: Axes, model: ModelResult, splits: list[str]) -> None:
 
 def _means(rows: pl.DataFrame) -> pl.DataFrame:
     """Mean confidence and accuracy of every benchmark, an unreadable confidence taken as 0."""
-    means = (pl.col("confidence").mean(), pl.col("correct").mean().alias("accuracy"))
+    confidence, accuracy = pl.col("confidence").mean(), pl.col("correct").mean()
+    means = counted(rows).group_by("dataset").agg(confidence, accuracy=accuracy)
     # Rounded so that a model that always says the same has the same mean everywhere.
-    return (
-        counted(rows)
-        .group_by("dataset")
-        .agg(*means)
-        .sort("dataset")
-        .with_columns(pl.col(pl.Float64).round(12))
-    )
+    return means.sort("dataset").with_columns(pl.col(pl.Float64).round(12))
 
 
 def _correlations(means: pl.DataFrame) -> str:

@@ -7,13 +7,7 @@ from matplotlib.figure import Figure
 
 from calibsft.metrics.metric import one_decimal
 from calibsft.report.columns import MISSING
-from calibsft.report.figures.panels import (
-    LOOKS,
-    TITLE_CHARACTERS,
-    columns_side_by_side,
-    method_columns,
-    pairs_of,
-)
+from calibsft.report.figures.panels import LOOKS, TITLE_CHARACTERS, method_columns, pairs_of
 from calibsft.report.figures.plot import Plot
 from calibsft.report.figures.smoothing import SMOOTHING, STEP, smoothed
 from calibsft.report.figures.style import GREEN, PURPLE, Look, share_y, shared_legend, short
@@ -41,7 +35,7 @@ def draw(summary: RunSummary) -> Figure | None:
         _panel(ax, twin, run)
     for axes in (left, right):
         axes[0].set_ylim(bottom=0)
-    _label_right(right, len(pairs), tall)
+    _label_right(right, tall)
     shared_legend(figure, [*left, *right])
     return figure
 
@@ -57,12 +51,12 @@ def _panel(ax: Axes, twin: Axes, run: TrainingRun | None) -> None:
     ax.set_title(f"{short(run.label, TITLE_CHARACTERS)}\nmean {mean} values", loc="left", fontsize="medium")
 
 
-def _label_right(right: Sequence[Axes], columns: int, tall: int) -> None:
+def _label_right(right: Sequence[Axes], tall: int) -> None:
     """Numbers and label of the right axis in the last column of each row of panels."""
-    wide = columns_side_by_side(columns)
     for place, ax in enumerate(right):
-        column = place // tall
-        outermost = column % wide == wide - 1 or column == columns - 1
+        spec = ax.get_subplotspec()
+        assert spec is not None, "panels stand in a grid"
+        outermost = spec.is_last_col() or place >= len(right) - tall
         ax.tick_params(labelright=outermost)
         ax.set_ylabel("entropy, nats" if outermost else "")
 

@@ -6,13 +6,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from calibsft.metrics.metric import percent
+from calibsft.prior.gradient import RARE
 from calibsft.report.columns import whole
 from calibsft.report.figures.panels import model_panels
 from calibsft.report.figures.plot import Plot
 from calibsft.report.figures.style import BLUE, diagonal, grid, short
 from calibsft.report.summary import GradientShare, RunSummary
-
-RARE = 0.001
 
 
 def draw(summary: RunSummary) -> Figure | None:

@@ -13,6 +13,7 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from calibsft.artifacts.lineage import WARMUP
 from calibsft.metrics import ConfidenceTable
 from calibsft.report.figures.style import (
     BLUE,
@@ -27,6 +28,7 @@ from calibsft.report.figures.style import (
     shared_legend,
     short,
 )
+from calibsft.report.lineage import step_title
 from calibsft.report.summary import ModelResult, TrainingRun
 
 Trained = TypeVar("Trained", TrainingRun, ModelResult)
@@ -70,15 +72,15 @@ class Pair(Generic[Trained]):
 
 
 def pairs_of(found: Sequence[Trained]) -> list[Pair[Trained]]:
-    """Trainings or models by method and seed in order of appearance; several of a kind fill several pairs."""
-    kinds_of: dict[tuple[str, int | None], tuple[list[Trained], list[Trained]]] = {}
+    """Trainings or models by warm-up, method and seed in order of appearance; several of a kind fill several pairs."""
+    kinds_of: dict[tuple[bool, str, int | None], tuple[list[Trained], list[Trained]]] = {}
     for one in found:
         # Before RL there is one base model for all seeds.
-        key = one.method, one.seed if one.method else None
+        key = one.warmed_up, one.method, one.seed if one.method else None
         kinds_of.setdefault(key, ([], []))[bool(one.calibrated)].append(one)
     return [
-        Pair(method, (without, after), seed)
-        for (method, seed), kinds in kinds_of.items()
+        Pair(f"{step_title(WARMUP)}→{method}" if warmed_up and method else method, (without, after), seed)
+        for (warmed_up, method, seed), kinds in kinds_of.items()
         for without, after in zip_longest(*kinds)
     ]
 
@@ -128,8 +130,7 @@ def model_panels(
     sharex: bool = False,
 ) -> tuple[Figure, list[Axes]]:
     """A panel for each of `shown` in a grid on one vertical scale, `height` times as high as wide, and one legend."""
-    rows, columns = grid(len(shown))
-    width = panel_width(columns)
+    rows, columns, width = grid(len(shown))
     figure = Figure(figsize=(width * columns, height * width * rows + 0.3), layout="constrained")
     axes = list(figure.subplots(rows, columns, sharex=sharex, sharey=True, squeeze=False).flat)
     for ax in axes[::columns]:
@@ -165,8 +166,8 @@ def method_columns(
     count: int, y_labels: Sequence[str], height: float, x_label: str
 ) -> tuple[Figure, list[list[Axes]]]:
     """A figure with `count` columns of empty panels, wrapped to the page; labels and numbers only at its edges."""
-    wide, tall = columns_side_by_side(count), len(y_labels)
-    blocks = -(-count // wide)
+    blocks, tall = -(-count // COLUMNS_PER_ROW), len(y_labels)
+    wide = -(-count // blocks)  # so that all rows of columns are about equally full
     size = (panel_width(wide, COLUMN_INCHES) * wide, height * tall * blocks + 0.6)
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(tall * blocks, wide, squeeze=False)
@@ -180,11 +181,6 @@ def method_columns(
             ax.set_ylabel(label if place % wide == 0 else "")
         panels[-1].set_xlabel(x_label)
     return figure, columns[:count]
-
-
-def columns_side_by_side(count: int) -> int:
-    """How many of `count` columns stand in a row, so that all rows are about equally full."""
-    return -(-count // -(-count // COLUMNS_PER_ROW))
 
 
 def counted(rows: pl.DataFrame) -> pl.DataFrame:

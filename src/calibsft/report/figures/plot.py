@@ -33,14 +33,10 @@ class Plot:
 
     Attributes
     ----------
-    caption
-        The sentences that say what to see in it.
-    needs
-        What a run or file must hold to have this figure, for the message that it does not.
-    draw
-        Draws it under whatever theme is set; None where there is nothing to show.
-    by_benchmark
-        Whether it can be drawn of one benchmark alone.
+    caption : the sentences that say what to see in it.
+    needs : what a run or file must hold to have this figure, for the message that it does not.
+    draw : draws it under whatever theme is set; None where there is nothing to show.
+    by_benchmark : whether it can be drawn of one benchmark alone.
     """
 
     name: str

@@ -4,7 +4,6 @@ Does not compute metrics: bars and the ECE in the title come from the same `metr
 """
 
 from matplotlib import rcParams
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -12,17 +11,7 @@ from calibsft.metrics import expected_calibration_error, reliability_bins
 from calibsft.metrics.metric import fraction
 from calibsft.report.figures.panels import confidence_table, counted
 from calibsft.report.figures.plot import Plot
-from calibsft.report.figures.style import (
-    BLUE,
-    GREY,
-    ORANGE,
-    bars,
-    diagonal,
-    grid,
-    panel_width,
-    shared_legend,
-    short,
-)
+from calibsft.report.figures.style import BLUE, GREY, ORANGE, bars, diagonal, grid, shared_legend, short
 from calibsft.report.summary import ModelResult, RunSummary
 
 TICKS = (0, 0.25, 0.5, 0.75, 1)
@@ -36,22 +25,19 @@ def draw(summary: RunSummary) -> Figure | None:
     """
     if not summary.models:
         return None
-    rows, columns = grid(len(summary.models))
-    width = panel_width(columns)
+    rows, columns, width = grid(len(summary.models))
     # The space between the two axes of a panel is measured as a share of the whole figure.
     layout = ConstrainedLayoutEngine(hspace=rcParams["figure.constrained_layout.hspace"] / rows)
     figure = Figure(figsize=(width * columns, 1.1 * width * rows + 0.3), layout=layout)
     panels = figure.subfigures(rows, columns, squeeze=False).flat
     ece = "ECE" if summary.benchmark else "pooled ECE"
-    axes = [_panel(panel, model, ece) for panel, model in zip(panels, summary.models, strict=False)]
-    shared_legend(figure, axes)
+    for panel, model in zip(panels, summary.models, strict=False):
+        _panel(panel, model, ece)
+    shared_legend(figure, figure.axes)
     return figure
 
 
-def _panel(panel: SubFigure, model: ModelResult, ece_name: str) -> Axes:
-    """Draw one model and return the axes whose marks the legend explains."""
-    upper: Axes
-    lower: Axes
+def _panel(panel: SubFigure, model: ModelResult, ece_name: str) -> None:
     upper, lower = panel.subplots(2, 1, sharex=True, height_ratios=(5, 2))
     table = confidence_table(counted(model.rows))
     parts = [part for part in reliability_bins(table) if part.count]
@@ -68,7 +54,6 @@ def _panel(panel: SubFigure, model: ModelResult, ece_name: str) -> Axes:
     upper.set_title(f"{short(model.label)}\n{ece_name} {ece}", loc="left")
     bars(lower, left, [part.count for part in parts], 0.1, GREY)
     lower.set(xlabel="stated confidence", ylabel="count", xticks=TICKS)
-    return upper
 
 
 RELIABILITY = Plot(

@@ -35,7 +35,9 @@ STYLE: dict[str, Any] = {
     "figure.constrained_layout.wspace": 0.06,
     "figure.constrained_layout.hspace": 0.06,
 }
-PAGE_COLOR = "savefig.facecolor"  # the setting that holds the colour of the page
+# The settings that hold the colours of text and page.
+TEXT = ("text.color", "axes.labelcolor", "axes.titlecolor", "axes.edgecolor", "xtick.color", "ytick.color")
+PAGE_COLOR = "savefig.facecolor"
 PAGE_INCHES = 12.6
 PANEL_INCHES = 4.2
 PANELS_PER_ROW = 4  # even, so that a model and its counterpart after CalibSFT stay side by side
@@ -56,15 +58,7 @@ class Theme:
     @property
     def settings(self) -> dict[str, Any]:
         """What matplotlib is told while a figure is drawn and saved."""
-        text = (
-            "text.color",
-            "axes.labelcolor",
-            "axes.titlecolor",
-            "axes.edgecolor",
-            "xtick.color",
-            "ytick.color",
-        )
-        colours = dict.fromkeys(text, self.text) | {PAGE_COLOR: self.page}
+        colours = dict.fromkeys(TEXT, self.text) | {PAGE_COLOR: self.page}
         return {**STYLE, **colours, "axes.prop_cycle": cycler(color=self.palette)}
 
 
@@ -83,10 +77,10 @@ class Look:
     marker: str = ""
 
 
-def grid(panels: int) -> tuple[int, int]:
-    """Rows and columns for so many panels."""
+def grid(panels: int) -> tuple[int, int, float]:
+    """Rows and columns for so many panels, and the inches of one."""
     columns = min(panels, PANELS_PER_ROW)
-    return -(-panels // columns), columns
+    return -(-panels // columns), columns, panel_width(columns)
 
 
 def panel_width(columns: int, widest: float = PANEL_INCHES) -> float:

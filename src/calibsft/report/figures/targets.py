@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,19 +17,18 @@ SETS_PER_ROW = 3
 
 def draw(summary: RunSummary) -> Figure | None:
     """Two histograms for every training set, each on its own vertical scale; None for a run without CalibSFT data."""
-    sets = summary.training_sets
+    sets = [found for found in summary.training_sets if not found.imitated]
     if not sets:
         return None
     columns = min(len(sets), SETS_PER_ROW)
     rows = -(-len(sets) // columns)
     figure = Figure(figsize=(panel_width(columns, 8.4) * columns, 3.9 * rows), layout="constrained")
     axes = figure.subplots(2 * rows, columns, squeeze=False)
-    for number, training_set in enumerate(sets):
-        top, column = 2 * (number // columns), number % columns
-        _draw_set(axes[top, column], axes[top + 1, column], training_set, len(sets) > 1)
-    for number in range(len(sets), rows * columns):
-        for row in (0, 1):
-            axes[2 * (number // columns) + row, number % columns].set_visible(False)
+    panels = [(upper, lower) for row in range(0, 2 * rows, 2) for upper, lower in axes[row : row + 2].T]
+    for (upper, lower), training_set in zip(panels, sets, strict=False):
+        _draw_set(upper, lower, training_set, len(sets) > 1)
+    for ax in chain.from_iterable(panels[len(sets) :]):
+        ax.set_visible(False)
     return figure
 
 
@@ -63,8 +62,7 @@ def _are_numbers(texts: Iterable[str]) -> bool:
 
 def _bar_width(place: dict[str, float]) -> float:
     ordered = sorted(set(place.values()))
-    steps = [high - low for low, high in pairwise(ordered)]
-    return 0.9 * min(steps, default=0.1)
+    return 0.9 * min((high - low for low, high in pairwise(ordered)), default=0.1)
 
 
 TARGETS = Plot(

@@ -1,11 +1,12 @@
-r"""Find a LiveBench answer in a response: outside the thoughts, in solution tags, in bold, or in `\boxed{}`.
+r"""Find a LiveBench answer in a response: outside the thoughts, in solution tags, or in `\boxed{}`.
 
 Every function takes time linear in the text, also with unclosed tags. Does not grade.
 """
 
 import re
 
-_BOLD_LINE = re.compile(r"\*\*(.*?)\*\*")
+from calibsft.verify.math.prose import closing_brace
+
 _WRAPPERS = re.compile(r"\\(?:text|textbf|mathbf)\{|[}$]")
 
 
@@ -23,18 +24,6 @@ def solutions(text: str) -> list[str]:
 
 def boxed(text: str) -> str:
     r"""The last `\boxed{…}` without \text, \textbf and \mathbf around its parts; empty if there is none."""
-    start = text.rfind(r"\boxed{")
-    if start < 0:
-        return ""
-    start += len(r"\boxed{")
-    depth = 1
-    for position in range(start, len(text)):
-        depth += (text[position] == "{") - (text[position] == "}")
-        if depth == 0:
-            return _WRAPPERS.sub("", text[start:position]).strip()
-    return ""
-
-
-def bold(text: str) -> list[str]:
-    """The texts between `**` and `**` on one line, in order."""
-    return _BOLD_LINE.findall(text)
+    _, box, rest = text.rpartition(r"\boxed{")
+    end = closing_brace(rest) if box else len(rest)
+    return _WRAPPERS.sub("", rest[:end]).strip() if end < len(rest) else ""

@@ -7,9 +7,10 @@ shapes are no answer, which is stricter than the benchmark's own rule. Does not 
 import re
 
 from calibsft.verify.livebench.extract import boxed, solutions
-from calibsft.verify.livebench.numbers import NUMBER_WORDS
+from calibsft.verify.math.words import NUMBER_WORDS
 
 _BOLD = re.compile(r"\*\*([^*]+)\*\*")
+# No other number words count.
 _NUMBERS = {word: str(number) for number, word in enumerate(NUMBER_WORDS)}
 _MAY_BE_QUALIFIED = ("tetrahedron", "tetrahedra", "triangle", "square")
 _SHAPE = re.compile(

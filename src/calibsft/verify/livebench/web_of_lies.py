@@ -7,9 +7,10 @@ last plain triple. Does not accept a right triple among further such words.
 import re
 import string
 
-from calibsft.verify.livebench.extract import bold, boxed, solutions
+from calibsft.verify.livebench.extract import boxed, solutions
 
 _WORDS = ("yes", "no", "unknown")
+_BOLD = re.compile(r"\*\*(.*?)\*\*")
 _WORD = re.compile(r"\b(?:yes|no|unknown)\b")
 # A lookahead, so that of "yes, no, yes, no" the last three are found.
 _TRIPLE = re.compile(r"(?=\b((?:yes|no|unknown)(?:, (?:yes|no|unknown)){2})\b)")
@@ -39,7 +40,9 @@ def _find(answer: str) -> str:
 
 
 def _bold_words(answer: str) -> list[str]:
-    words = (word.strip(string.punctuation) for part in bold(answer.lower()) for word in part.split())
+    words = (
+        word.strip(string.punctuation) for part in _BOLD.findall(answer.lower()) for word in part.split()
+    )
     return [word for word in words if word in _WORDS]
 
 

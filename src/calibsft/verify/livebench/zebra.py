@@ -10,7 +10,7 @@ import re
 import string
 
 from calibsft.verify.livebench.extract import boxed, solutions
-from calibsft.verify.livebench.numbers import NUMBER_WORDS
+from calibsft.verify.math.words import NUMBER_WORDS
 
 _BOLD = re.compile(r"\*\*\*([^*\n]+)\*\*\*")
 _WORD = re.compile(r"\w+")

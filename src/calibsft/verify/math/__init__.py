@@ -51,8 +51,7 @@ def _compare(gold: str, item: GradeItem, algebra: Algebra) -> Grade:
     # Sizes come first: no other step may work on a megabyte of text.
     if errors is None or too_large(gold) or not _sound(gold := clean(gold)):
         return Grade.UNPARSED_GOLD
-    all_readings = [(values, _allot(errors, values)) for values in readings(gold)]
-    gold_readings = [(values, allotted) for values, allotted in all_readings if values and allotted]
+    gold_readings = [(values, own) for values in readings(gold) if (own := _allot(errors, values))]
     if not gold_readings:
         return Grade.UNPARSED_GOLD
     if too_large(item.answer) or too_large(answer := clean(item.answer)):
@@ -100,11 +99,7 @@ def _allot(errors: list[Fraction], values: list[str]) -> list[list[Fraction]] | 
 
 
 def _same(
-    golds: list[str],
-    answers: list[str],
-    allotted: list[list[Fraction]],
-    algebra: Algebra,
-    links: _Links,
+    golds: list[str], answers: list[str], allotted: list[list[Fraction]], algebra: Algebra, links: _Links
 ) -> bool:
     """Whether the answer has the gold's values, each equally often."""
     compare = [Comparison(algebra, errors) for errors in allotted]

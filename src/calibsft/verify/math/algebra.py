@@ -58,8 +58,13 @@ class SymPy(Algebra):
     """math-verify's reader and its rules of equality, in a state that does not depend on earlier comparisons."""
 
     def __init__(self) -> None:
+        from sympy.core.cache import clear_cache
+        from sympy.core.random import seed
+
         self._read_before: dict[str, Any] = {}
-        _reset_sympy()
+        # SymPy infers facts in a random order and keeps them, so a result could depend on earlier expressions.
+        clear_cache()
+        seed(0)
 
     def equal(self, gold: str, answer: str) -> bool:
         """Whether both are the same; a gold that cannot be read equals nothing."""
@@ -104,18 +109,6 @@ def prepare() -> None:
     grader.Exception = tuple(kind for kind in Exception.__subclasses__() if kind is not MemoryError)
     for pair in _WARM_UP:
         SymPy().equal(*pair)
-
-
-def _reset_sympy() -> None:
-    """Give SymPy the state of a new process.
-
-    It infers facts about an expression in a random order and keeps them, so a result could depend on earlier expressions.
-    """
-    from sympy.core.cache import clear_cache
-    from sympy.core.random import seed
-
-    clear_cache()
-    seed(0)
 
 
 def _read(text: str) -> Any:

@@ -6,6 +6,7 @@ not be complete: the limits of `pool` stop the rest.
 """
 
 import re
+from itertools import accumulate
 
 MAX_LENGTH = 2_000
 MAX_NESTING = 20
@@ -23,7 +24,7 @@ MAX_ALGEBRA_NESTING = 6
 _DIGIT_RUN = re.compile(rf"\d{{{MAX_DIGIT_RUN + 1}}}")
 # The last of several powers in a row is evaluated first: 9^9^9 is 9^(9^9).
 _POWER = re.compile(r"(\d*)[\s)}]*\^\s*(?:\{\s*(\d+)\s*\}|(\d+)(?!\d))(?!\s*\^)")
-_NEXT_POWER = re.compile(r"\^\s*([{(]*)")
+_POWER_OR_BRACKET = re.compile(r"\^\s*([{(]*)|[({)}]")
 _FACTORIAL = re.compile(r"(\d+)\s*!")
 _BRACKETED_NUMBER = re.compile(r"[({]\s*(\d+)\s*[)}](?=[\s)}]*!)")
 _REPEATED_FACTORIAL = re.compile(r"![\s)}]*![\s)}]*!")
@@ -64,14 +65,7 @@ def beyond_algebra(text: str) -> bool:
 
 
 def _nesting(text: str, opening: str = "({[", closing: str = ")}]") -> int:
-    depth = deepest = 0
-    for character in text:
-        if character in opening:
-            depth += 1
-            deepest = max(deepest, depth)
-        elif character in closing:
-            depth -= 1
-    return deepest
+    return max(accumulate(((c in opening) - (c in closing) for c in text), initial=0))
 
 
 def _without_powers(text: str) -> str | None:
@@ -89,21 +83,15 @@ def _without_powers(text: str) -> str | None:
 def _tower(text: str) -> int:
     """How many powers stand in the exponent of one another at most, with any bases."""
     tallest, opened = 0, [0]
-    position = 0
-    while position < len(text):
-        if text[position] == "^":
-            power = _NEXT_POWER.match(text, position)
-            brackets = len(power[1]) if power else 0
+    for found in _POWER_OR_BRACKET.finditer(text):
+        if found[1] is not None:
             height = opened[-1] + 1
             tallest = max(tallest, height)
-            opened.extend([height] * brackets)
-            position = power.end() if power else position + 1
-            continue
-        if text[position] in "({":
+            opened.extend([height] * len(found[1]))
+        elif found[0] in "({":
             opened.append(opened[-1])
-        elif text[position] in ")}" and len(opened) > 1:
+        elif len(opened) > 1:
             opened.pop()
-        position += 1
     return tallest
 
 

@@ -22,6 +22,7 @@ _THOUSANDS = re.compile(r"(?<![\d.])\d{1,3}(?:,\d{3})+(?!\d)", re.ASCII)
 _PADDED = re.compile(r"(?<![\d.])0\d", re.ASCII)
 _SET_NAME = re.compile(r"^[^=,;{}]*?(?:=|\\in(?![a-z]))\s*(?=\\?\{)")
 _SIGNS = re.compile(r"\\pm(?![a-z])|\\mp(?![a-z])")
+_FLIPPED = {"+": "-", "-": "+"}
 _MOST_FREE_SIGNS = 3
 
 
@@ -56,8 +57,9 @@ def bracketed(text: str) -> tuple[str, str]:
         depth += 1 if bracket[0] in _OPENING else -1
         if depth == 0:
             first = re.match(_BRACKETS, text)
-            whole = first is not None and bracket.end() == len(text) and first[0] != r"\begin"
-            return (first[0], text[first.end() : bracket.start()]) if first and whole else ("", "")
+            if first and first[0] != r"\begin" and bracket.end() == len(text):
+                return first[0], text[first.end() : bracket.start()]
+            break
     return "", ""
 
 
@@ -105,12 +107,9 @@ def _join_thousands(text: str) -> str:
 
 def _choose_signs(text: str) -> Iterator[str]:
     """The values of a text with `\\pm`. Signs vary independently, but together if there is a `\\mp` or there are many."""
-    signs = [m[0] for m in _SIGNS.finditer(text)]
+    signs = _SIGNS.findall(text)
     together = r"\mp" in signs or len(signs) > _MOST_FREE_SIGNS
     choices = [("+",) * len(signs), ("-",) * len(signs)] if together else product("+-", repeat=len(signs))
     for chosen in dict.fromkeys(choices):
-        flipped = (
-            "+-"["-+".index(c)] if sign == r"\mp" else c for sign, c in zip(signs, chosen, strict=True)
-        )
-        replacements = iter(list(flipped))
-        yield _SIGNS.sub(lambda _: next(replacements), text).strip()  # noqa: B023 - used at once
+        written = iter([_FLIPPED[c] if sign == r"\mp" else c for sign, c in zip(signs, chosen, strict=True)])
+        yield _SIGNS.sub(lambda _: next(written), text).strip()  # noqa: B023 - used at once

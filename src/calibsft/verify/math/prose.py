@@ -6,7 +6,7 @@ stay; the answer is then wrong because it is not a value. Does not rewrite formu
 
 import re
 
-from calibsft.verify.math.words import AND, CHANGED, DENIED, DOUBT, HEDGED, NUMERAL, OR, numeral
+from calibsft.verify.math.words import AND, CHANGED, DENIED, DOUBT, HEDGED, LINK, NUMERAL, OR, numeral
 
 _LABEL = re.compile(
     r"(?i:(?:the |my |so |final )*(?:answer|total|result|solution|ans)) ?: ?(?=\S)|#### ?|(?i:so|thus|hence|therefore),? (?=[-\d\\$])"
@@ -30,11 +30,11 @@ _MARKUP = re.compile(r"\*\*([^*]+)\*\*|`([^`]+)`")
 _QUOTED = re.compile(r"\*([^*]+)\*|[“\"]([^“”\"]+)[”\"]")
 _GLOSSED = re.compile(r"(\d+) \(([A-Za-z -]+)\)", re.ASCII)
 _BOX = re.compile(r"\\f?boxed\s*\{|\\fbox\s*\{|\\underline\s*\{")
+_BRACE = re.compile("[{}]")
 _SENTENCE_END = re.compile(r"[.!?](?:\$|\\[)\]])* ")
 _GROUP = re.compile(r"\$\$([^$]+)\$\$|\$([^$]+)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]")
 _INTRODUCED = re.compile(r"[A-Za-z][A-Za-z ,']*: ?(\$[^$]+\$|\$\$[^$]+\$\$)")
 _PROSE = re.compile(rf"(?!{OR}|{AND})(?<![A-Za-z\\])[A-Za-z]{{2,}}")
-_LINK = re.compile(rf"[,;]|{OR}|{AND}")
 _PERCENT_NEXT = re.compile(r"\s*(?:\\?%|(?:percent|pct)\b)")
 
 _PLAIN_NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:/\d+)?(?: ?%)?(?!\w)", re.ASCII)
@@ -49,7 +49,7 @@ _DELIMITERS = "$()[]\\ "
 _BREAK = re.compile(
     rf"{_PROSE.pattern}|(?<![A-Za-z\\])a |'s |\\(?:begin|end)\s*\{{[a-z]*\*?\}}|\\(?:therefore|implies|equiv|approx|simeq|in|to|[a-zA-Z]*arrow)(?![a-zA-Z])|[=:]|[.!?] "
 )
-_CLAUSE = re.compile(rf"[=:]|{_LINK.pattern}")
+_CLAUSE = re.compile(rf"[=:]|{LINK.pattern}")
 _SCALED_BEFORE = re.compile(
     rf"(?i:(?<![a-z])(?:{NUMERAL}|twice|thrice|minus|negative|plus|(?:half|third|root|square|cube|reciprocal|opposite) of)$)"
 )
@@ -91,13 +91,13 @@ def unwrap(text: str) -> str:
     return _from_sentence(text)
 
 
-def closing_brace(text: str, start: int) -> int:
+def closing_brace(text: str, start: int = 0) -> int:
     """Where the brace that opened before `start` closes; the end of `text` if it does not close."""
     depth = 1
-    for position in range(start, len(text)):
-        depth += (text[position] == "{") - (text[position] == "}")
+    for brace in _BRACE.finditer(text, start):
+        depth += 1 if brace[0] == "{" else -1
         if depth == 0:
-            return position
+            return brace.start()
     return len(text)
 
 
@@ -139,7 +139,7 @@ def _unbox(text: str) -> str:
     whole = " ".join([*map(" ".join, zip(around, contents, strict=True)), after]).replace(" _", "_")
     if len(set(contents)) == 1:  # repeated, not two values
         contents, around = contents[:1], around[-1:]
-    if any(DENIED.search(gap) or (_PROSE.search(gap) and not _LINK.search(gap)) for gap in around[1:]):
+    if any(DENIED.search(gap) or (_PROSE.search(gap) and not LINK.search(gap)) for gap in around[1:]):
         return whole
     if _changed_before(around[0], contents):
         return whole

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from calibsft.text import visible
 from calibsft.verify.math.prose import unwrap, without_confidence
-from calibsft.verify.math.words import AND, OR
+from calibsft.verify.math.words import LINK
 
 _SIGNS = str.maketrans(
     {sign: f" {latex} " if latex.startswith("\\") else latex for sign, latex in (
@@ -28,6 +28,7 @@ _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "0123456789+-n", stri
 _LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₊₋ₙ", "0123456789+-n", strict=True))
 _RAISED_RUN, _LOWERED_RUN = (re.compile(f"[{''.join(signs)}]+") for signs in (_RAISED, _LOWERED))
 _VULGAR = re.compile("[¼-¾⅐-⅞]")
+_SLASHED = re.compile("(.+)⁄(.+)")
 
 _MONEY = {
     "¤": "dollars",
@@ -44,7 +45,6 @@ _PRICE = re.compile(
     r"(?![\d^_/]|,\d|\.\d|\s*[-+*/^\\]| dollars| euros)",
     re.ASCII,
 )
-_LINK = re.compile(rf"[,;]|{OR}|{AND}")
 
 _ESCAPED_TWICE = re.compile(r"\\\\(?=[A-Za-z])")
 _FONT = re.compile(r"\\(?:text(?:bf|it|rm|normal|sf|tt)?|math(?:rm|bf|it|sf|tt)|mbox|hbox|operatorname)\s*\{")
@@ -122,7 +122,7 @@ def _from_unicode(text: str) -> str:
         return text
     text = _RAISED_RUN.sub(lambda m: "^{" + "".join(_RAISED[c] for c in m[0]) + "}", text)
     text = _LOWERED_RUN.sub(lambda m: "_{" + "".join(_LOWERED[c] for c in m[0]) + "}", text)
-    text = _VULGAR.sub(lambda m: _fraction(*unicodedata.normalize("NFKC", m[0]).split("⁄")), text)
+    text = _VULGAR.sub(lambda m: _SLASHED.sub(r"\\frac{\1}{\2}", unicodedata.normalize("NFKC", m[0])), text)
     return text.translate(_SIGNS)
 
 
@@ -139,17 +139,13 @@ def _prices(text: str) -> str:
     return text.replace("¤", "")
 
 
-def _fraction(top: str, bottom: str) -> str:
-    return rf"\frac{{{top}}}{{{bottom}}}"
-
-
 def _latex(text: str) -> str:
     """The same text with one spelling for each command, and with LaTeX for plain-text functions."""
     text = _FONT.sub(r"\\text{", _TEX_COMMA.sub("", text)).replace(r"\!", "")
     text = _LAYOUT.sub(" ", text)
     text = _LINK_TEXT.sub(r" \1 ", text)
     whole = _WHOLE_TEXT.fullmatch(text.strip())
-    if whole and (_LINK.search(whole[1]) or re.search(r"\d", whole[1])):
+    if whole and (LINK.search(whole[1]) or re.search(r"\d", whole[1])):
         text = whole[1]
     elif not whole:
         text = _ONE_LETTER_TEXT.sub(r"\1", text)

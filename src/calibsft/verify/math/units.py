@@ -35,8 +35,10 @@ _LETTER_UNIT = re.compile(
     rf"(?<=[\d}}])(?: {_LETTER}{_POWER}{_MORE}|\s*m{_POWER}| [b-df-hj-np-tv-z][aeiou][b-df-hj-np-tv-z])$",
     re.ASCII,
 )
-# Like the words that change a value, these may begin another statement about it.
-_NO_UNIT = re.compile(r"(?i:(?<![a-z])(?:and|to|times|by|is|are|was|were|when|where|pi|score|then)(?![a-z]))")
+# Like the words that change a value, the others may begin another statement about it.
+_NO_UNIT = re.compile(
+    rf"{CHANGED.pattern}|(?i:(?<![a-z])(?:and|to|times|by|is|are|was|were|when|where|pi|score|then)(?![a-z]))"
+)
 _SHORTEST_WORD = 4
 _NAMES = {
     "mm": "millimeter millimetre", "cm": "centimeter centimetre", "dm": "decimeter", "m": "meter metre",
@@ -68,9 +70,7 @@ def split_percent(text: str) -> tuple[str, bool]:
 def split_unit(text: str) -> tuple[str, str]:
     """The text before a final unit, and the unit as written; an empty unit if there is none."""
     found = _UNIT.search(text)
-    if found is None or not text[: found.start()].strip():
-        return text, ""
-    if CHANGED.search(found[0]) or _NO_UNIT.search(found[0]):
+    if found is None or not text[: found.start()].strip() or _NO_UNIT.search(found[0]):
         return text, ""
     if found["words"] and max(map(len, found["words"].split())) < _SHORTEST_WORD:
         return text, ""
@@ -80,7 +80,7 @@ def split_unit(text: str) -> tuple[str, str]:
 def split_letter_unit(text: str) -> tuple[str, str]:
     """The same for units that may also be variables; for use only if the other side shows that they are units."""
     found = _LETTER_UNIT.search(text)
-    if found is None or CHANGED.search(found[0]) or _NO_UNIT.search(found[0]):
+    if found is None or _NO_UNIT.search(found[0]):
         return text, ""
     return text[: found.start()], found[0]
 

@@ -31,7 +31,7 @@ _ARTICLE = re.compile(r"^(?:[Aa]n?|[Tt]he) ")
 _WORD = re.compile(r"[A-Za-z][A-Za-z' -]+")
 _VOWEL = re.compile(r"[aeiou]", re.IGNORECASE)
 _LONGEST_PRODUCT = 4
-_MEMBER = re.compile(r"([^=<>]*?)\\in(?![a-z])")
+_MEMBER = re.compile(r"^[^=<>]*?\\in(?![a-z])")
 _APPROXIMATELY = re.compile(r"\\(?:approx|simeq)(?![a-z])")
 _SCRIPT = re.compile(r"[_^]\s*(?:\{[^{}]*\}|\\prime|\\[a-z]+|[^\s\\{}])|'")
 _APPLIED = re.compile(r"[A-Za-z]\s*\([A-Za-z0-9, ]*\)")
@@ -62,7 +62,7 @@ class Comparison:
         if (verdict := _same_word(gold, answer)) is not None:
             return verdict
         gold, answer = _exact_side(gold), _exact_side(answer)
-        gold_sides, answer_sides = chain(_without_member(gold)), chain(_without_member(answer))
+        gold_sides, answer_sides = chain(_MEMBER.sub("", gold)), chain(_MEMBER.sub("", answer))
         if len(gold_sides) == len(answer_sides) == 1:
             return self._equal_terms(gold_sides[0], answer_sides[0])
         return bool(gold_sides and answer_sides) and self._equal_equations(gold_sides, answer_sides)
@@ -111,7 +111,8 @@ class Comparison:
             return self._equal_parts(*parts)
         if beyond_algebra(gold) or beyond_algebra(answer) or _TWO_NUMBERS.search(answer):
             return False
-        if _is_scalar(gold) != _is_scalar(answer) and (_is_compound(gold) or _is_compound(answer)):
+        scalars = [_NOT_SCALAR.search(text) is None for text in (gold, answer)]
+        if scalars[0] != scalars[1] and (_is_compound(gold) or _is_compound(answer)):
             return False
         if gold_number is not None and _ENGLISH.search(answer):
             return False
@@ -139,10 +140,6 @@ class Comparison:
     def _for_part(self, position: int, count: int) -> "Comparison":
         """The comparison of one of `count` components, with its own tolerance if there is one for each."""
         return Comparison(self.algebra, [self.errors[position]]) if len(self.errors) == count else self
-
-
-def _is_scalar(text: str) -> bool:
-    return _NOT_SCALAR.search(text) is None
 
 
 def _is_compound(text: str) -> bool:
@@ -201,11 +198,6 @@ def _exact_side(text: str) -> str:
     """The side before an approximation sign; if that side is a name, an equation of both sides."""
     before, *after = _APPROXIMATELY.split(text, maxsplit=1)
     return text if not after else f"{before} = {after[0]}" if _is_name(before) else before
-
-
-def _without_member(text: str) -> str:
-    found = _MEMBER.match(text)
-    return text[found.end() :].strip() if found else text
 
 
 def _is_name(text: str) -> bool:

@@ -9,15 +9,14 @@ from fractions import Fraction
 
 OR = r"(?i:(?<![A-Za-z\\])or(?![A-Za-z])|(?<=[\d)])or(?=[A-Z])|\\lor(?![a-z])|\\vee(?![a-z]))"
 AND = r"(?i:(?<![A-Za-z\\])and(?![A-Za-z])|\\land(?![a-z])|\\wedge(?![a-z]))"
+LINK = re.compile(rf"[,;]|{OR}|{AND}")
 
-_UNITS = [
+NUMBER_WORDS = [
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
 ]  # fmt: skip
-_TEENS = ["thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"]
-_TENS = ["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
-_SMALL = {word: n for n, word in enumerate(_UNITS + _TEENS)} | {
-    word: 10 * n for n, word in enumerate(_TENS, 2)
-}
+_TENS = ["thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"]
+_SMALL = dict(zip([*NUMBER_WORDS, *_TENS], [*range(21), *range(30, 100, 10)], strict=True))
 _SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _PARTS = {"half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4}
 _SCALED = re.compile(rf"([-+]?\d+(?:\.\d+)?) ({'|'.join(_SCALES)})", re.ASCII)
@@ -58,15 +57,10 @@ def numeral(text: str) -> Fraction | None:
     if words[-1] in _PARTS:
         count = _SMALL.get(words[0]) if len(words) == 2 else 1 if words == ["half"] else None
         return None if count is None else Fraction(count, _PARTS[words[-1]])
-    scale = _SCALES.get(words[-1], 0) if len(words) > 1 else 0
-    small = [_SMALL.get(word) for word in (words[:-1] if scale else words)]
-    if None in small or not _is_one_number(numbers := [n for n in small if n is not None]):
-        return None
-    return Fraction(sum(numbers) * (scale or 1))
-
-
-def _is_one_number(parts: list[int]) -> bool:
-    """Whether the words are one number: a single word, or tens and units as in twenty-one."""
-    return len(parts) == 1 or (
-        len(parts) == 2 and parts[0] in range(20, 100, 10) and parts[1] in range(1, 10)
-    )
+    scale = _SCALES.get(words[-1], 1) if len(words) > 1 else 1
+    match [_SMALL.get(word) for word in (words[:-1] if scale > 1 else words)]:
+        case [int(number)]:
+            return Fraction(number * scale)
+        case [int(tens), int(ones)] if tens in range(20, 100, 10) and ones in range(1, 10):
+            return Fraction((tens + ones) * scale)
+    return None

@@ -1,0 +1,174 @@
+"""Make the engine: check that every server is there and serves the model, and find out how it can be asked.
+
+All of it before any response is paid for: a wrong address, name or tokenizer is one sentence at once.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from calibsft.engines.engine import Request, Sampling, Tokenizer, Tokens
+from calibsft.engines.openai import KEY, OpenAiSettings
+from calibsft.engines.openai.engine import Budget, OpenAiEngine
+from calibsft.engines.openai.protocols import PLAIN, Chat, Completions, Way
+from calibsft.errors import InputError
+from calibsft.hub import name_and_revision
+from calibsft.progress import info
+from calibsft.served.fleet import Fleet
+from calibsft.served.role import Role
+from calibsft.served.server import Failed, Reply, Server, first_choice
+
+ROLE = Role(
+    who="the engine's server",
+    gives="completions",
+    key=KEY,
+    url="engine.urls",
+    model="engine.model",
+    when_slow="raise engine.timeout or lower engine.concurrency",
+    when_busy="lower engine.concurrency, or run again later",
+    when_refused="choose another engine",
+)
+# Digits, tags, spaces, accents and symbols: two tokenizers that split all of it alike are the same for our purposes.
+SAMPLE_TEXT = (
+    "<think>12*34=408, so 3.14159 < 100.\n\n\tVérifions: l'été à 20°C…</think> <answer>-7</answer>日本語🙂"
+)
+# Ways to ask for chat, the best first: the name of the field for the most tokens, and fields that hosted APIs refuse.
+CHATS: tuple[tuple[str, Reply], ...] = (
+    ("max_tokens", PLAIN),
+    ("max_tokens", {}),
+    ("max_completion_tokens", {}),
+)
+MAX_NAMES = 5
+
+
+def connect(settings: OpenAiSettings, model: str) -> OpenAiEngine:
+    """An engine of the servers in `settings`, which must serve `model`."""
+    from calibsft.models import load_tokenizer, named_end_ids
+
+    tokenizer = load_tokenizer(settings.tokenizer or model)
+    end_ids = named_end_ids(tokenizer, model)
+    limits = (settings.concurrency, settings.timeout, settings.retries)
+    fleet = Fleet(ROLE, settings.urls, settings.model or name_and_revision(model)[0], *limits)
+    checked = fleet.ask_each(lambda server: _Check(server, settings, model, tokenizer, end_ids).run())
+    ways = [way for way, _ in checked]
+    if any(way != ways[0] for way in ways):
+        raise InputError(
+            "the servers in engine.urls name the model differently or take different requests; use servers of one kind"
+        )
+    _tell(ways[0])
+    fleet.model = ways[0].common["model"]
+    contexts = [context for _, context in checked if context is not None]
+    return OpenAiEngine(fleet, ways[0], tokenizer, end_ids, min(contexts, default=None), Budget(settings))
+
+
+@dataclass(slots=True)
+class _Check:
+    """The check of one server."""
+
+    server: Server
+    settings: OpenAiSettings
+    model: str
+    tokenizer: Tokenizer
+    end_ids: Tokens
+    common: Reply = field(default_factory=dict)
+
+    async def run(self) -> tuple[Way, int | None]:
+        """How the server can be asked, and its context in tokens."""
+        try:
+            name, context = await self._served()
+            self.common = {**self.settings.extra, "model": name}
+            way = await (self._chat() if self.settings.api == "chat" else self._completions())
+        except Failed as failure:
+            name = self.settings.model or self.model
+            raise ROLE.problem(failure, self.server.url, name, self.settings.timeout, 0) from None
+        return way, context
+
+    async def _served(self) -> tuple[str, int | None]:
+        """The name of the model at the server, and its context in tokens if the server says that."""
+        wanted = self.settings.model
+        try:
+            listed = (await self.server.ask("GET", "/models")).get("data")
+        except Failed as failure:
+            if failure.status not in (404, 405) or wanted is None:
+                raise
+            listed = None
+        found = {m["id"]: m for m in listed or () if isinstance(m, dict) and isinstance(m.get("id"), str)}
+        if wanted is not None and not found:
+            # Some servers do not list their models. The next request shows whether this one is there.
+            return wanted, None
+        own = name_and_revision(self.model)[0]
+        name = wanted or (own if own in found or len(found) != 1 else next(iter(found)))
+        if name not in found:
+            names = ", ".join(f"'{known}'" for known in list(found)[:MAX_NAMES]) or "none"
+            raise InputError(
+                f"{ROLE.who} at {self.server.url} has no model '{name}' (it lists {names}); correct {ROLE.model}"
+            )
+        length = found[name].get("max_model_len")
+        return name, length if type(length) is int and length > 0 else None
+
+    async def _completions(self) -> Way:
+        """Completions of token ids, if the server gives them; else chat, unless the settings exclude that."""
+        # As text, so that the server's own tokenizer shows itself.
+        probe = self.common | {"prompt": SAMPLE_TEXT, "max_tokens": 1, "temperature": 0, "logprobs": 1}
+        for exact in ({"return_token_ids": True}, {}):
+            try:
+                reply = await self.server.ask("POST", "/completions", probe | exact)
+                choice = first_choice(reply)
+                self._compare(choice.get("prompt_token_ids"), reply.get("usage"))
+                gives_ids = isinstance(choice.get("token_ids"), list)
+                way = Completions(self.tokenizer, self.end_ids, gives_ids, self.common)
+                # A request as all others will be: some servers take texts only, or refuse fields that they do not know.
+                asked = way.body(Request(self._ids(), (0,)), 0, Sampling(0, max_new_tokens=1))
+                first_choice(await self.server.ask("POST", way.path, asked))
+            except Failed as failure:
+                if failure.status in (404, 405, 501) or failure.refused:
+                    continue
+                raise
+            return way
+        if self.settings.api == "completions":
+            raise InputError(
+                f"{ROLE.who} at {self.server.url} takes no prompts as token ids; set engine.api to chat"
+            )
+        return await self._chat()
+
+    def _compare(self, theirs: Any, usage: Any) -> None:
+        """Refuse a server whose tokenizer splits a text otherwise; servers that give no ids at least count them."""
+        ours = list(self._ids())
+        count = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+        same = theirs == ours if isinstance(theirs, list) else count in (None, len(ours))
+        if not same:
+            source = self.settings.tokenizer or self.model
+            raise InputError(
+                f"{ROLE.who} at {self.server.url} has another tokenizer than {source}; serve that model, or name the"
+                " served one with --model or engine.tokenizer"
+            )
+
+    def _ids(self) -> Tokens:
+        return tuple(self.tokenizer(SAMPLE_TEXT, verbose=False)["input_ids"])
+
+    async def _chat(self) -> Way:
+        refusal = Failed("reply")
+        for limit, fields in CHATS:
+            common = {**fields, **self.common}
+            probe = {"messages": [{"role": "user", "content": "1+1="}], limit: 1}
+            try:
+                first_choice(await self.server.ask("POST", "/chat/completions", {**common, **probe}))
+            except Failed as failure:
+                if not failure.refused:
+                    raise
+                refusal = failure
+                continue
+            return Chat(self.tokenizer, limit, common)
+        raise refusal
+
+
+def _tell(way: Way) -> None:
+    """Say at once what cannot be done with what the servers give."""
+    if isinstance(way, Chat):
+        info(
+            "the servers give texts only: no log-probabilities (so no target or estimate that needs them), no token budgets"
+            " and no forced answers"
+        )
+    elif not way.exact:
+        info(
+            "the servers cut stop strings off, so responses are cut here, and a seed may not repeat a response"
+        )

@@ -1,0 +1,1 @@
+"""OpenAI-compatible servers: the connection to one."""
