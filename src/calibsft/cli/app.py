@@ -13,7 +13,6 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from calibsft.cli import INTERRUPTED
 from calibsft.cli.certify import certify
 from calibsft.cli.decision_command import DecisionOptions
 from calibsft.cli.diagnose import diagnose, sampling_options
@@ -29,6 +28,7 @@ from calibsft.cli.stage_command import stage_command, with_fields, with_options
 from calibsft.cli.streams import give_up_output, prepare_streams
 from calibsft.cli.validate import validate
 from calibsft.errors import NO_ROOM, InputError, system_refusal
+from calibsft.interrupts import INTERRUPTED
 from calibsft.stages import STAGES
 from calibsft.text import printable
 

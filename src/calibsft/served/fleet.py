@@ -12,6 +12,7 @@ from random import random
 from typing import Any, Generic, TypeVar
 
 from calibsft.errors import InputError
+from calibsft.interrupts import run_async
 from calibsft.served.keys import COMMON_KEY, key_from
 from calibsft.served.role import Role
 from calibsft.served.server import Failed, Reply, Server
@@ -168,6 +169,6 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
+        return run_async(work)
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, work).result()

@@ -127,6 +127,40 @@ def test_an_interrupt_while_an_object_is_deleted_is_not_lost() -> None:
     assert (found.returncode, found.stdout, found.stderr) == (130, "", INTERRUPTED)
 
 
+IN_A_TASK = """
+import asyncio, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.argv = ["calibsft", "ls"]
+import calibsft.cli, calibsft.cli.app
+from calibsft.served.fleet import run
+
+async def interrupted():
+    await asyncio.sleep(0)
+    os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(1000):
+        pass
+
+async def waiting():
+    try:
+        await asyncio.sleep(60)
+    finally:
+        print("closed", flush=True)
+
+async def work():
+    # A client library has tasks of its own, whose exceptions nobody asks for.
+    tasks = asyncio.create_task(waiting()), asyncio.create_task(interrupted())
+    await asyncio.sleep(60)
+
+calibsft.cli.app.main = lambda: run(work())
+calibsft.cli.main()
+"""
+
+
+def test_an_interrupt_in_one_of_many_requests_is_quiet() -> None:
+    found = subprocess.run([sys.executable, "-c", IN_A_TASK], capture_output=True, text=True)
+    assert (found.returncode, found.stdout, found.stderr) == (130, "closed\n", INTERRUPTED)
+
+
 # Libraries that look at the system themselves are there before it changes.
 WINDOWS = """
 import sys, numpy, polars, scipy.stats

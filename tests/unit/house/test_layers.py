@@ -11,6 +11,7 @@ PACKAGE = Path(calibsft.__file__).parent
 ROOMS = [
     "callable_room",
     "errors",
+    "interrupts",
     "text",
     "text_table",
     "yaml_text",
