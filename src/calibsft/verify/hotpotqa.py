@@ -22,4 +22,4 @@ def quick(item: GradeItem) -> Grade | None:
     return None if value is None else best((words, value))
 
 
-HOTPOTQA = Grader("hotpotqa", version=1, grade=grade, isolated=True, quick=quick, prepare=MATH.prepare)
+HOTPOTQA = Grader("hotpotqa", version=2, grade=grade, isolated=True, quick=quick, prepare=MATH.prepare)

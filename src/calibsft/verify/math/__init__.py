@@ -125,6 +125,6 @@ def gold_answers(golds: tuple[str, ...]) -> list[str]:
 
 
 MATH = Grader(
-    "math", version=3, grade=grade, isolated=True, quick=quick, prepare=prepare,
+    "math", version=4, grade=grade, isolated=True, quick=quick, prepare=prepare,
     symmetric=True, gold_answers=gold_answers,
 )  # fmt: skip

@@ -162,7 +162,7 @@ def _equal(gold: Any, answer: Any) -> bool:
     if any(map(_unsolvable, (gold, answer))):
         return False
     return _verified(gold, answer) and not (
-        _is_term(gold) and _is_term(answer) and _verified(gold + 1, answer)
+        _is_term(answer) and any(_verified(other, answer) for other in _other_values(gold))
     )
 
 
@@ -179,8 +179,15 @@ def _is_equation(thing: Any) -> bool:
     return isinstance(thing, Eq) and all(map(_is_term, thing.args))
 
 
+def _other_values(gold: Any) -> list[Any]:
+    """Values that differ from the gold; an answer that equals them too has no value, or one that rounding hides."""
+    if not _is_term(gold):
+        return []
+    return [gold + 1, *([2 * gold] if gold.is_zero is False else [])]
+
+
 def _is_term(thing: Any) -> bool:
-    """Whether 1 can be added. A gold that still equals the answer after that would equal everything."""
+    """Whether a number can be added."""
     from sympy import Expr
 
     return isinstance(thing, Expr) and not thing.is_Matrix
