@@ -1,5 +1,6 @@
 """The sampler draws what it should: right shares, independent streams, exact nucleus."""
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -64,6 +65,19 @@ def test_nucleus_keeps_the_smallest_set_that_reaches_top_p() -> None:
 def test_nucleus_never_loses_the_most_likely_token() -> None:
     logits = torch.tensor([[5.0, 0.0, 0.0]])
     assert draw(logits, torch.tensor([0.999999]), temperature=1.0, top_p=1e-6).item() == 0
+
+
+def test_candidates_draw_what_a_sort_of_the_whole_vocabulary_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    peaked, flat, coarse = torch.randn(3, 4, 3000) * torch.tensor([6.0, 0.1, 3.0])[:, None, None]
+    # Rounded, many tokens are equally likely, also where the candidates end.
+    logits = torch.cat([peaked, flat, coarse.round(), torch.zeros(1, 3000)])
+    state_B = torch.arange(len(logits)).repeat(400)
+    numbers = uniform(SEEDS[: len(state_B)], 0)
+    found = [sampler.draw(logits, state_B, numbers, 1.0, top_p) for top_p in (0.3, 0.95)]
+    monkeypatch.setattr(sampler, "CANDIDATES", 3000)
+    expected = [sampler.draw(logits, state_B, numbers, 1.0, top_p) for top_p in (0.3, 0.95)]
+    assert all(map(torch.equal, found, expected))
 
 
 def test_a_token_of_probability_zero_is_never_drawn() -> None:
