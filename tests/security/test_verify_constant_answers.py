@@ -104,6 +104,9 @@ def test_an_answer_without_a_value_is_right_for_no_gold_that_has_one(pool: Verif
         (r"\lfloor\log_2 n\rfloor+1", r"1+\lfloor\log_2 n\rfloor", True),
         (r"2\lfloor\frac{n}{2}\rfloor", r"\lfloor\frac{n}{2}\rfloor\cdot 2", True),
         (r"\lfloor 5.5\rfloor", "5", True),
+        ("0", r"\log_0 7", False),
+        ("0", r"\log_0 00^0", False),
+        ("0", r"\log_7 1", True),
         # Computer algebra rounds what it cannot calculate exactly, and then both are zero.
         (r"\frac{30! \cdot 1989!}{2020!}", r"\log 0^{\gcd(0,0)}", False),
     ],

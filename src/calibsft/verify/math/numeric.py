@@ -144,7 +144,9 @@ def _node(point: int, thing: Any, complex_numbers: bool, digits: int) -> Any:
         return thing
     if not thing.args or getattr(thing, "limits", None):
         return thing.evalf(digits)
-    parts = (_evaluate(point, part, complex_numbers, digits) for part in thing.args)
+    parts = [_evaluate(point, part, complex_numbers, digits) for part in thing.args]
+    if thing.func.__name__ == "log" and parts[1:] == [0]:
+        raise _NotFiniteError  # SymPy divides by the infinite logarithm of the base and gets 0
     return thing.func(*parts).evalf(digits)
 
 
