@@ -16,8 +16,7 @@ from calibsft.settings import validated
 QUESTIONS = ("12*34", "7*8", "99*98+11")
 SEEDS = tuple(range(100, 108))
 STOP = "7"
-# Ids whose probabilities are asked for after each prompt.
-ASKED = tuple(range(5, 15))
+LIMIT = 64
 
 
 def requests(engine: Engine) -> list[Request]:
@@ -38,9 +37,11 @@ def plain(rows: list[list[Completion]]) -> list[list[dict[str, Any]]]:
 def sampled(engine: Engine) -> dict[str, Any]:
     """Every kind of draw that callers make."""
     asked = requests(engine)
-    drawn = Sampling(max_new_tokens=24)
+    drawn = Sampling(max_new_tokens=LIMIT)
     told: list[tuple[int, int]] = []
     first = engine.generate(asked, drawn, lambda i, j, completion: told.append((i, j)))
+    greedy = engine.generate(asked, Sampling(temperature=0, max_new_tokens=LIMIT))
+    likely = sorted({i for row in greedy for i in row[0].token_ids[:4]})
     part = [Request(asked[1].prompt_ids, SEEDS, frozenset(range(6)), asked[1].turns)]
     return {
         "prompts": [request.prompt_ids for request in asked],
@@ -49,10 +50,10 @@ def sampled(engine: Engine) -> dict[str, Any]:
         "told": sorted(told),
         "again": plain(engine.generate(asked[::-1], drawn))[::-1],
         "part": plain(engine.generate(part, drawn)),
-        "greedy": plain(engine.generate(asked, Sampling(temperature=0, max_new_tokens=24))),
-        "narrow": plain(engine.generate(asked, Sampling(0.7, 0.5, 24))),
-        "stopped": plain(engine.generate(asked, Sampling(max_new_tokens=24, stop=(STOP,)))),
-        "next": engine.next_logprobs([request.prompt_ids for request in asked], ASKED).tolist(),
+        "greedy": plain(greedy),
+        "narrow": plain(engine.generate(asked, Sampling(0.7, 0.5, LIMIT))),
+        "stopped": plain(engine.generate(asked, Sampling(max_new_tokens=LIMIT, stop=(STOP,)))),
+        "next": engine.next_logprobs([request.prompt_ids for request in asked], likely).tolist(),
     }
 
 

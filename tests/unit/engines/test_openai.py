@@ -179,8 +179,11 @@ def test_the_servers_own_reason_for_an_end_is_kept(server: Scripted, model: str)
     assert (found.finish_reason, found.finished) == ("content_filter", False)
 
 
-def test_a_response_fits_into_the_context_that_the_server_names(server: Scripted, model: str) -> None:
-    server.models = sends({"data": [{"id": "m", "max_model_len": 10}]})
+@pytest.mark.parametrize("named", [{"max_model_len": 10}, {"meta": {"n_ctx": 10}}], ids=["vLLM", "llama.cpp"])
+def test_a_response_fits_into_the_context_that_the_server_names(
+    server: Scripted, model: str, named: dict[str, Any]
+) -> None:
+    server.models = sends({"data": [{"id": "m", **named}]})
     sampler = engine(server, model)
     one(sampler)
     assert sampler.context == 10 and server.asked[-1].body["max_tokens"] == 7

@@ -102,8 +102,7 @@ class _Check:
             raise InputError(
                 f"{ROLE.who} at {self.server.url} has no model '{name}' (it lists {names}); correct {ROLE.model}"
             )
-        length = found[name].get("max_model_len")
-        return name, length if type(length) is int and length > 0 else None
+        return name, _context(found[name])
 
     async def _completions(self) -> Way:
         """Completions of token ids, if the server gives them; else chat, unless the settings exclude that."""
@@ -159,6 +158,13 @@ class _Check:
                 continue
             return Chat(self.tokenizer, limit, common)
         raise refusal
+
+
+def _context(listed: Reply) -> int | None:
+    """The context of a model as vLLM and llama.cpp list it; None if the server does not say."""
+    meta = listed.get("meta")
+    lengths = listed.get("max_model_len"), meta.get("n_ctx") if isinstance(meta, dict) else None
+    return next((length for length in lengths if type(length) is int and length > 0), None)
 
 
 def _tell(way: Way) -> None:
