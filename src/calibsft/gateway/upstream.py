@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
 from itertools import count
-from random import random
 from typing import Any, TypeVar
 
 from calibsft.gateway.failures import UpstreamFailure
@@ -18,9 +17,9 @@ from calibsft.gateway.strict_json import write_json
 from calibsft.served.client import Broken, Client
 from calibsft.served.client import Reply as Received
 from calibsft.served.keys import NO_KEY, quoted
-from calibsft.served.server import REFUSED, error_in
+from calibsft.served.pauses import growing_pause
+from calibsft.served.server import BUSY, REFUSED, error_in
 
-BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0
 LARGEST_REPLY = 16 << 20
 
@@ -149,9 +148,7 @@ class Upstream:
             if attempt == self._retries or failure.pause is None:
                 raise failure
             self._on_retry(self.name)
-            # Half of the pause is random, so that requests that failed together do not come back together.
-            grown = min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt) * (0.5 + random() / 2)
-            await asyncio.sleep(max(failure.pause, grown))
+            await asyncio.sleep(max(failure.pause, growing_pause(FIRST_PAUSE, LONGEST_PAUSE, attempt)))
         raise AssertionError("unreachable")
 
     def _stopped(self) -> UpstreamFailure:

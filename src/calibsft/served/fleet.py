@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from random import random
 from typing import Any, Generic, TypeVar
 
 from calibsft.errors import InputError
 from calibsft.interrupts import run_async
 from calibsft.served.keys import COMMON_KEY, key_from
+from calibsft.served.pauses import growing_pause
 from calibsft.served.role import Role
 from calibsft.served.server import Failed, Reply, Server
 
@@ -152,8 +152,7 @@ class _Lot(Generic[T]):
             if all(server.rests > self._fleet.retries for server in self._servers):
                 self._stopping = True  # no server answers, so the others would wait in vain
             if job.failures <= self._fleet.retries and not self._stopping:
-                # Half of the pause is random, so that requests that failed together do not come back together.
-                pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (job.failures - 1)) * (0.5 + random() / 2)
+                pause = growing_pause(FIRST_PAUSE, LONGEST_PAUSE, job.failures - 1)
                 asyncio.get_running_loop().call_later(pause, self._waiting.put_nowait, job)
                 return
             self._unanswered = (outcome, server.url)

@@ -7,19 +7,21 @@ replies. Does not repeat a request: that is `fleet`.
 import asyncio
 import json
 from dataclasses import dataclass
-from random import random
 from time import monotonic
 from typing import Any
 
 from calibsft.served.client import Broken, Client
 from calibsft.served.keys import NO_KEY, quoted
+from calibsft.served.pauses import growing_pause
 
 # How many failures in a row make a server rest.
 FAILURES = 3
 FIRST_REST, LONGEST_REST = 0.5, 60.0
 LARGEST_REPLY = 64 << 20
-# The request itself is wrong; other statuses may have passed when it is repeated.
+# The request itself is wrong.
 REFUSED = frozenset({400, 413, 415, 422})
+# The server may answer the same request a moment later.
+BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
 
 Reply = dict[str, Any]
 
@@ -112,7 +114,7 @@ class Server:
             return  # one rest for all that failed together
         self._failures += 1
         if self._failures >= FAILURES or self.rests or failure.pause:
-            grown = min(LONGEST_REST, FIRST_REST * 2**self.rests) * (0.5 + random() / 2)
+            grown = growing_pause(FIRST_REST, LONGEST_REST, self.rests)
             self._until = monotonic() + max(failure.pause, grown)
             self.rests, self._failures = self.rests + 1, 0
 

@@ -203,6 +203,18 @@ def test_tokens_as_llama_cpp_names_them(server: Scripted, model: str) -> None:
     assert decode(TOKENIZER, stopped.token_ids) == "<think>1</think><answer>7</answer>" and stopped.finished
 
 
+@pytest.mark.parametrize("fault", [fails(503), fails(429, retry_after="0"), Sent(cut=True, parts=[b"{"])])
+def test_the_check_asks_a_server_again_that_fails_now_and_then(
+    server: Scripted, model: str, fault: Sent
+) -> None:
+    replies, usual = iter([fault, fault]), server.answer
+    server.answer = lambda asked: next(replies, None) or usual(asked)
+    assert one(engine(server, model)).token_ids == IDS
+    replies = iter([fault] * 3)
+    with pytest.raises(InputError, match=r"fails \(503\)|wants fewer|cannot be reached"):
+        engine(server, model)
+
+
 # Chat
 
 

@@ -15,6 +15,7 @@ from calibsft.gateway import upstream as upstream_module
 from calibsft.gateway.failures import UpstreamFailure
 from calibsft.gateway.replies import text_of
 from calibsft.gateway.upstream import LARGEST_REPLY, LONGEST_PAUSE, Upstream
+from calibsft.served import pauses as pauses_module
 from scripted_server import (
     EVENTS,
     Asked,
@@ -271,11 +272,11 @@ def test_pauses_grow_and_are_random_in_part(
     server: Scripted, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.answer = lambda asked: fails(500)
-    monkeypatch.setattr(upstream_module, "random", lambda: 1.0)
+    monkeypatch.setattr(pauses_module, "random", lambda: 1.0)
     Used(server.url, retries=7).failure()
     assert pauses == [0.25, 0.5, 1, 2, 4, LONGEST_PAUSE, LONGEST_PAUSE]
     pauses.clear()
-    monkeypatch.setattr(upstream_module, "random", lambda: 0.0)
+    monkeypatch.setattr(pauses_module, "random", lambda: 0.0)
     Used(server.url, retries=2).failure()
     assert pauses == [0.125, 0.25]
 
@@ -296,7 +297,7 @@ def test_pauses_grow_and_are_random_in_part(
 def test_a_server_that_asks_for_a_pause_gets_it_within_reason(
     server: Scripted, pauses: list[float], monkeypatch: pytest.MonkeyPatch, asked_for: str, pause: float
 ) -> None:
-    monkeypatch.setattr(upstream_module, "random", lambda: 0.0)
+    monkeypatch.setattr(pauses_module, "random", lambda: 0.0)
     server.answer = one_after_another(fails(429, retry_after=asked_for), says("said"))
     Used(server.url).complete()
     assert pauses == [pause]

@@ -3,7 +3,9 @@
 All of it before any response is paid for: a wrong address, name or tokenizer is one sentence at once.
 """
 
+import asyncio
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from calibsft.engines.engine import Request, Sampling, Tokenizer, Tokens
@@ -13,9 +15,10 @@ from calibsft.engines.openai.protocols import PLAIN, Chat, Completions, Way
 from calibsft.errors import InputError
 from calibsft.hub import name_and_revision
 from calibsft.progress import info
-from calibsft.served.fleet import Fleet
+from calibsft.served.fleet import FIRST_PAUSE, LONGEST_PAUSE, Fleet
+from calibsft.served.pauses import growing_pause
 from calibsft.served.role import Role
-from calibsft.served.server import Failed, Reply, Server, first_choice
+from calibsft.served.server import BUSY, Failed, Reply, Server, first_choice
 
 ROLE = Role(
     who="the engine's server",
@@ -70,6 +73,7 @@ class _Check:
     tokenizer: Tokenizer
     end_ids: Tokens
     common: Reply = field(default_factory=dict)
+    reached: bool = False
 
     async def run(self) -> tuple[Way, int | None]:
         """How the server can be asked, and its context in tokens."""
@@ -78,15 +82,32 @@ class _Check:
             self.common = {**self.settings.extra, "model": name}
             way = await (self._chat() if self.settings.api == "chat" else self._completions())
         except Failed as failure:
-            name = self.settings.model or self.model
-            raise ROLE.problem(failure, self.server.url, name, self.settings.timeout, 0) from None
+            name, retries = self.settings.model or self.model, self.settings.retries if self.reached else 0
+            raise ROLE.problem(failure, self.server.url, name, self.settings.timeout, retries) from None
         return way, context
+
+    async def _ask(self, method: str, path: str, body: Reply | None = None) -> Reply:
+        """The reply. A busy server is asked again, as for responses; one that was never reached is not there."""
+        for attempt in count():
+            try:
+                reply = await self.server.ask(method, path, body)
+                self.reached = True
+                return reply
+            except Failed as failure:
+                passing = failure.status in BUSY or (
+                    self.reached and failure.why in ("unreachable", "timeout")
+                )
+                if not passing or attempt == self.settings.retries:
+                    raise
+                pause = max(failure.pause, growing_pause(FIRST_PAUSE, LONGEST_PAUSE, attempt))
+            await asyncio.sleep(pause)
+        raise AssertionError("unreachable")
 
     async def _served(self) -> tuple[str, int | None]:
         """The name of the model at the server, and its context in tokens if the server says that."""
         wanted = self.settings.model
         try:
-            listed = (await self.server.ask("GET", "/models")).get("data")
+            listed = (await self._ask("GET", "/models")).get("data")
         except Failed as failure:
             if failure.status not in (404, 405) or wanted is None:
                 raise
@@ -110,14 +131,14 @@ class _Check:
         probe = self.common | {"prompt": SAMPLE_TEXT, "max_tokens": 1, "temperature": 0, "logprobs": 1}
         for exact in ({"return_token_ids": True}, {}):
             try:
-                reply = await self.server.ask("POST", "/completions", probe | exact)
+                reply = await self._ask("POST", "/completions", probe | exact)
                 choice = first_choice(reply)
                 self._compare(choice.get("prompt_token_ids"), reply.get("usage"))
                 gives_ids = isinstance(choice.get("token_ids"), list)
                 way = Completions(self.tokenizer, self.end_ids, gives_ids, self.common)
                 # A request as all others will be: some servers take texts only, or refuse fields that they do not know.
                 asked = way.body(Request(self._ids(), (0,)), 0, Sampling(0, max_new_tokens=1))
-                first_choice(await self.server.ask("POST", way.path, asked))
+                first_choice(await self._ask("POST", way.path, asked))
             except Failed as failure:
                 if failure.status in (404, 405, 501) or failure.refused:
                     continue
@@ -150,7 +171,7 @@ class _Check:
             common = {**fields, **self.common}
             probe = {"messages": [{"role": "user", "content": "1+1="}], limit: 1}
             try:
-                first_choice(await self.server.ask("POST", "/chat/completions", {**common, **probe}))
+                first_choice(await self._ask("POST", "/chat/completions", {**common, **probe}))
             except Failed as failure:
                 if not failure.refused:
                     raise
