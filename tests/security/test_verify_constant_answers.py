@@ -128,6 +128,7 @@ def test_no_odd_answer_is_right_for_two_unequal_golds(pool: VerifierPool, scan: 
 
 @needs_data
 @pytest.mark.slow
+@pytest.mark.timeout(7200)
 def test_no_odd_answer_is_right_for_two_unequal_golds_of_the_benchmarks(
     pool: VerifierPool, scan: Scan
 ) -> None:
