@@ -85,8 +85,9 @@ def vllm_server(checkpoint: Path, port: int) -> list[Any]:
 
 
 def llamacpp_server(checkpoint: Path, port: int) -> list[Any]:
+    # With one slot: beside other requests its figures are rounded otherwise, and a seed may draw another token.
     return [
-        ROOT / "scripts/llamacpp-server", checkpoint / "float32.gguf", "--port", str(port), "--slots", "4",
+        ROOT / "scripts/llamacpp-server", checkpoint / "float32.gguf", "--port", str(port), "--slots", "1",
         "--context", "512", "--threads", "1", "--float32",
     ]  # fmt: skip
 
