@@ -75,7 +75,7 @@ def test_candidates_draw_what_a_sort_of_the_whole_vocabulary_draws(monkeypatch: 
     state_B = torch.arange(len(logits)).repeat(400)
     numbers = uniform(SEEDS[: len(state_B)], 0)
     found = [sampler.draw(logits, state_B, numbers, 1.0, top_p) for top_p in (0.3, 0.95)]
-    monkeypatch.setattr(sampler, "CANDIDATES", 3000)
+    monkeypatch.setattr(sampler, "CANDIDATES", 2999)  # with all, the order of equal ones is torch's
     expected = [sampler.draw(logits, state_B, numbers, 1.0, top_p) for top_p in (0.3, 0.95)]
     assert all(map(torch.equal, found, expected))
 

@@ -48,28 +48,27 @@ def draw(logits_S_V: Tensor, state_B: Tensor, uniform_B: Tensor, temperature: fl
 
 def _draw_likely(probs_S_V: Tensor, state_B: Tensor, uniform_B: Tensor, top_p: float) -> Tensor:
     """Draw from the most likely tokens: among the candidates, or where `top_p` needs more of them, among all."""
-    probs_S_K, order_S_K = _most_likely(probs_S_V, CANDIDATES)
-    inside_S_K = _inside(probs_S_K, top_p)
-    ids_B = order_S_K[state_B, _invert(probs_S_K.where(inside_S_K, 0.0), state_B, uniform_B)]
-    if probs_S_K.shape == probs_S_V.shape:
-        return ids_B
+    if probs_S_V.shape[-1] <= CANDIDATES:
+        return _pick(*probs_S_V.sort(dim=-1, descending=True), state_B, uniform_B, top_p)
+    tokens_S_K = probs_S_V.topk(CANDIDATES, sorted=False).indices.sort(-1).values
+    probs_S_K, order_S_K = _falling(probs_S_V.gather(-1, tokens_S_K))
+    ids_B = _pick(probs_S_K, tokens_S_K.gather(-1, order_S_K), state_B, uniform_B, top_p)
     # As likely as the last candidate are perhaps others too, which come before it in the order of all.
-    lacking_S = (inside_S_K & (probs_S_K == probs_S_K[:, -1:])).any(-1)
+    lacking_S = (_inside(probs_S_K, top_p) & (probs_S_K == probs_S_K[:, -1:])).any(-1)
     if lacking_B := lacking_S[state_B].nonzero().squeeze(-1).tolist():
         states_L, state_R = torch.unique(state_B[lacking_B], return_inverse=True)
-        probs_L_V, order_L_V = _most_likely(probs_S_V[states_L], probs_S_V.shape[-1])
-        likely_L_V = probs_L_V.where(_inside(probs_L_V, top_p), 0.0)
-        ids_B[lacking_B] = order_L_V[state_R, _invert(likely_L_V, state_R, uniform_B[lacking_B])]
+        ids_B[lacking_B] = _pick(*_falling(probs_S_V[states_L]), state_R, uniform_B[lacking_B], top_p)
     return ids_B
 
 
-def _most_likely(probs_S_V: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` highest probabilities and their tokens in falling order, equal ones in the order of the tokens."""
-    if count >= probs_S_V.shape[-1]:
-        return probs_S_V.sort(dim=-1, descending=True, stable=True)
-    tokens_S_K = probs_S_V.topk(count, sorted=False).indices.sort(-1).values
-    sorted_S_K, order_S_K = probs_S_V.gather(-1, tokens_S_K).sort(dim=-1, descending=True, stable=True)
-    return sorted_S_K, tokens_S_K.gather(-1, order_S_K)
+def _falling(probs_S_K: Tensor) -> tuple[Tensor, Tensor]:
+    """Probabilities in falling order and their places, of equal ones the first place first."""
+    return probs_S_K.sort(dim=-1, descending=True, stable=True)
+
+
+def _pick(sorted_S_K: Tensor, order_S_K: Tensor, state_B: Tensor, uniform_B: Tensor, top_p: float) -> Tensor:
+    likely_S_K = sorted_S_K.where(_inside(sorted_S_K, top_p), 0.0)
+    return order_S_K[state_B, _invert(likely_S_K, state_B, uniform_B)]
 
 
 def _inside(sorted_S_K: Tensor, top_p: float) -> Tensor:
