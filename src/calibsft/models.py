@@ -9,10 +9,12 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError
 from transformers import (
+    AutoConfig,
     AutoModel,
     AutoModelForCausalLM,
     AutoTokenizer,
     GenerationConfig,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -153,7 +155,20 @@ def _prepare(model: str) -> None:
 
 def context_length(model: PreTrainedModel) -> int | None:
     """The model's context in tokens, None if its configuration does not name it."""
-    length: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return _context_in(model.config)
+
+
+def named_context(model: str) -> int | None:
+    """The context of a checkpoint folder or Hub id, without loading its weights."""
+    name, revision = name_and_revision(model)
+    try:
+        return _context_in(AutoConfig.from_pretrained(name, revision=revision or "main"))
+    except (OSError, ValueError) as error:
+        raise _cannot_load(model, error) from error
+
+
+def _context_in(config: PretrainedConfig) -> int | None:
+    length: int | None = getattr(config.get_text_config(), "max_position_embeddings", None)
     return length
 
 

@@ -1,9 +1,12 @@
 """Typed recipes: everything a run does, in one YAML file.
 
 A recipe composes the sections of settings that rooms own. It is complete (`--dry-run` shows every default) and strict.
-Overrides are dotted keys, `rollout.samples=8`. Holds settings only; `pipeline` turns them into stages.
+It may extend another one (`extends: qwen3-8b/calibsft`) and then holds what differs. Files of settings can be laid over it,
+such as those of a machine. Overrides are dotted keys, `rollout.samples=8`. Holds settings only; `pipeline` turns them into
+stages.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -18,6 +21,7 @@ from calibsft.evaluation.settings import EvalSettings
 from calibsft.evidence.settings import EvidenceSettings
 from calibsft.files.reading import is_table
 from calibsft.judge.settings import JudgeSettings
+from calibsft.launchers import LaunchSettings
 from calibsft.playground.settings import PLAYGROUND, BaseSettings
 from calibsft.prior.settings import PriorSettings
 from calibsft.questions import QuestionSettings
@@ -27,11 +31,14 @@ from calibsft.rl.settings import MethodSettings, RlSettings
 from calibsft.rollouts.settings import RolloutSettings
 from calibsft.settings import CommonTo, Device, Dtype, Seed, Settings, apply_override, merged, validated
 from calibsft.sft.settings import SftSettings
+from calibsft.shipped import MACHINES, RECIPES, shipped_folders
 from calibsft.targets import TargetSection
 from calibsft.targets.calibsft import CalibSftSettings
 from calibsft.warmup import WarmupSettings, completed
 from calibsft.yaml_text import YamlProblem, parse_yaml
 
+# The key under which a recipe names the one that it extends.
+EXTENDS = "extends"
 # In bytes. With the seed's digits, the folder's name stays below the limit of file systems.
 LONGEST_NAME = 200
 
@@ -79,6 +86,7 @@ class Recipe(Settings):
     # What is done to the base model, in order; models with the same first steps share the stages of these steps.
     pipelines: tuple[tuple[str, ...], ...] = Field(((CALIBSFT,),), min_length=1)
     jobs: int = Field(1, ge=1, description="stages that run side by side where none waits for the other")
+    launch: LaunchSettings = LaunchSettings()
 
     @field_validator("warmup", mode="before")
     @classmethod
@@ -111,6 +119,14 @@ class Recipe(Settings):
         return self
 
     @model_validator(mode="after")
+    def _launched_servers_are_asked(self) -> Self:
+        if self.launch.servers is not None and self.rl.policy != "served":
+            raise InputError(
+                "launch.servers means nothing unless rl.policy is served; set that, or leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _warmup_has_examples(self) -> Self:
         missing = self.warmup is None or self.warmup.rollout.shots is None
         if missing and any(WARMUP in pipeline for pipeline in self.pipelines):
@@ -134,6 +150,13 @@ class Recipe(Settings):
         """Whether the run makes its base model itself, instead of loading one."""
         return self.model == PLAYGROUND
 
+    @property
+    def run_name(self) -> str:
+        """The name of its run's folder in runs/."""
+        if self.training_seeds in ((), (self.seed,)):
+            return f"{self.name}-seed{self.seed}"
+        return f"{self.name}-seeds{'-'.join(map(str, self.training_seeds))}"
+
     def training_seed(self, chosen: int | None) -> int:
         """The seed of a training: the chosen one of several, or the only one."""
         return (*self.training_seeds, self.seed)[0] if chosen is None else chosen
@@ -141,6 +164,8 @@ class Recipe(Settings):
     def rl_of(self, method: str) -> MethodSettings:
         """The settings of one method; a value that the recipe leaves open is the method's default."""
         common = {key: value for key, value in self.rl.model_dump().items() if value is not None}
+        if self.launch.servers is not None:
+            common["servers"] = merged(common.get("servers") or {}, {"urls": self.launch.servers.urls})
         return method_settings(
             method, merged(common, self.rl_methods.get(method, {})), f"rl_methods.{method}"
         )
@@ -149,37 +174,87 @@ class Recipe(Settings):
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
-def recipe_folders() -> list[Path]:
-    """The folders of named recipes: inside an installed package, or beside `src` in a checkout."""
-    here = Path(__file__).resolve().parent
-    return [folder for folder in (here / "recipes", here.parents[1] / "recipes") if folder.is_dir()]
-
-
 def shipped_recipes() -> dict[str, Path]:
     """The files of named recipes, by name."""
-    files = {str(f.relative_to(d).with_suffix("")): f for d in recipe_folders() for f in d.rglob("*.yaml")}
+    return _shipped(RECIPES)
+
+
+def shipped_machines() -> dict[str, Path]:
+    """The files of settings for kinds of machines, by name."""
+    return _shipped(MACHINES)
+
+
+def _shipped(folder: str) -> dict[str, Path]:
+    files = {
+        str(f.relative_to(d).with_suffix("")): f for d in shipped_folders(folder) for f in d.rglob("*.yaml")
+    }
     return dict(sorted(files.items()))
 
 
 def find_recipe(name_or_path: str) -> Path:
     """The file of a recipe given by path or by name."""
+    return _found(name_or_path, shipped_recipes(), "recipe")
+
+
+def find_machine(name_or_path: str) -> Path:
+    """The file of settings to lay over a recipe, given by path or by name."""
+    return _found(name_or_path, shipped_machines(), "machine")
+
+
+def _found(name_or_path: str, shipped: dict[str, Path], kind: str) -> Path:
     path = Path(name_or_path)
     if path.suffix in {".yaml", ".yml"}:
         if not path.is_file():
             raise InputError(
-                f"{path}: no such recipe file; give a path to a .yaml file or the name of a shipped recipe"
+                f"{path}: no such {kind} file; give a path to a .yaml file or the name of a shipped {kind}"
             )
         return path
-    shipped = shipped_recipes()
     if name_or_path not in shipped:
         hint = did_you_mean(name_or_path, shipped)
-        raise InputError(f"no recipe is called '{name_or_path}'{hint} (shipped: {', '.join(shipped)})")
+        raise InputError(f"no {kind} is called '{name_or_path}'{hint} (shipped: {', '.join(shipped)})")
     return shipped[name_or_path]
 
 
-def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe:
-    """Read a recipe, apply dotted overrides, and check every key and value."""
+def load_recipe(
+    name_or_path: str, overrides: Sequence[str] | None = None, layers: Sequence[str] | None = None
+) -> Recipe:
+    """Read a recipe, lay the files `layers` over it, apply dotted overrides, and check every key and value."""
     path = find_recipe(name_or_path)
+    data = _extended(path)
+    data.setdefault("name", path.stem)
+    for layer in layers or []:
+        data = merged(data, _read(find_machine(layer)))
+    for override in overrides or []:
+        apply_override(data, override)
+    return validated(Recipe, data, " with ".join([str(path), *(layers or [])]))
+
+
+def _extended(path: Path) -> dict[str, Any]:
+    """The data of a recipe, over that of the one that it extends."""
+    data = _read(path)
+    seen = [path.resolve()]
+    while (base := data.pop(EXTENDS, None)) is not None:
+        path = _base(path, base)
+        if path.resolve() in seen:
+            raise InputError(f"{path}: this recipe extends itself; remove {EXTENDS} in one of the files")
+        seen.append(path.resolve())
+        data = merged(_read(path), data)
+    return data
+
+
+def _base(path: Path, base: Any) -> Path:
+    """The recipe that the one at `path` extends: a file beside it, or one of a shipped name."""
+    if not isinstance(base, str):
+        raise InputError(f"{path}: {EXTENDS} names one recipe; write it as {EXTENDS}: qwen3-8b/calibsft")
+    beside = path.parent / base
+    try:
+        return beside if beside.suffix and beside.is_file() else find_recipe(base)
+    except InputError as error:
+        raise InputError(f"{path}, {EXTENDS}: {error}") from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The data of a file of settings."""
     try:
         data = parse_yaml(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
@@ -189,11 +264,8 @@ def load_recipe(name_or_path: str, overrides: list[str] | None = None) -> Recipe
         raise InputError(f"{where}: not valid YAML ({error}); fix the file there") from error
     if not isinstance(data, dict):
         raise InputError(f"{path}: a recipe is a mapping of keys to values; see recipes/tiny.yaml for one")
-    data = _found_beside(path.parent, data)
-    data.setdefault("name", path.stem)
-    for override in overrides or []:
-        apply_override(data, override)
-    return validated(Recipe, data, str(path))
+    found: dict[str, Any] = _found_beside(path.parent, data)
+    return found
 
 
 def _found_beside(folder: Path, value: Any) -> Any:

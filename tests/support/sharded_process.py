@@ -1,13 +1,14 @@
-"""For tests to start under torchrun: calibsft with a model that is really cut by FSDP, which accelerate refuses to do on a CPU.
+"""For tests to start by a launcher: calibsft that says how its model is cut, and cuts it by FSDP on a CPU too.
 
-Its own configuration falls back to plain DDP there without a word, so this one says how the parameters lie:
-`python sharded_process.py VERSION STATE_DICT_TYPE sft …`. With STOP_AT=3 in the environment it dies after three steps.
+On a CPU accelerate falls back to plain DDP without a word. `python sharded_process.py CONFIGURATION.yaml sft …` takes the
+settings of FSDP from an accelerate configuration.
 """
 
-import os
 import sys
+from pathlib import Path
 from typing import Any
 
+import yaml
 from accelerate.state import AcceleratorState, PartialState
 from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
 from torch.distributed.tensor import DTensor
@@ -16,13 +17,17 @@ from calibsft.cli import main
 from calibsft.sft.trainer import CalibSftTrainer
 
 
-def shard_on_cpu(version: int, state_dict_type: str) -> None:
-    """Let accelerate take the devices here for such that FSDP may use."""
+def shard_on_cpu(configuration: Path) -> None:
+    """Let accelerate take the devices here for such that FSDP may use, if the configuration asks for it."""
+    fsdp = yaml.safe_load(configuration.read_text()).get("fsdp_config")
+    if fsdp is None:
+        return
     plugin = FullyShardedDataParallelPlugin(
-        fsdp_version=version,
-        state_dict_type=state_dict_type,
-        auto_wrap_policy="transformer_based_wrap",
-        cpu_ram_efficient_loading=False,
+        fsdp_version=fsdp["fsdp_version"],
+        state_dict_type=fsdp["fsdp_state_dict_type"],
+        auto_wrap_policy=fsdp["fsdp_auto_wrap_policy"].lower(),
+        reshard_after_forward=fsdp["fsdp_reshard_after_forward"],
+        cpu_ram_efficient_loading=fsdp["fsdp_cpu_ram_efficient_loading"],
     )
     begin = AcceleratorState.__init__
 
@@ -34,22 +39,26 @@ def shard_on_cpu(version: int, state_dict_type: str) -> None:
     AcceleratorState.__init__ = init
 
 
-def report_placement(stop_at: int) -> None:
-    """Say once whether the model that is trained is cut, and die in step `stop_at` + 1."""
+def placement(trainer: CalibSftTrainer, model: Any) -> str:
+    if trainer.is_deepspeed_enabled:
+        return f"cut by ZeRO-{trainer.deepspeed.zero_optimization_stage()}"
+    cut = all(isinstance(parameter, DTensor) for parameter in model.parameters())
+    return "cut by FSDP" if cut else "whole"
+
+
+def report_placement() -> None:
+    """Say once how the model that is trained is cut."""
     compute, said = CalibSftTrainer.compute_loss, []
 
     def compute_loss(self: CalibSftTrainer, model: Any, *args: Any, **kwargs: Any) -> Any:
-        if self.state.global_step >= stop_at:
-            os._exit(9)
         if not said:
-            cut = all(isinstance(parameter, DTensor) for parameter in model.parameters())
-            said.append(print(f"parameters are cut: {cut}", file=sys.stderr))
+            said.append(print(f"the model is {placement(self, model)}", file=sys.stderr))
         return compute(self, model, *args, **kwargs)
 
     CalibSftTrainer.compute_loss = compute_loss
 
 
 if __name__ == "__main__":
-    shard_on_cpu(int(sys.argv.pop(1)), sys.argv.pop(1))
-    report_placement(int(os.environ.get("STOP_AT", sys.maxsize)))
+    shard_on_cpu(Path(sys.argv.pop(1)))
+    report_placement()
     main()

@@ -35,6 +35,7 @@ from calibsft.rl.settings import MethodSettings
 from calibsft.rl.train import (
     make_policy,
     make_trainer,
+    policy_engine,
     training_arguments,
 )
 from calibsft.rl.trainer import RlTrainer
@@ -93,9 +94,8 @@ def build(random_checkpoint: Path, tmp_path: Path) -> Callable[..., RlTrainer]:
         if settings.lora:
             model = with_adapters(model, settings.lora)
         tokenizer = load_tokenizer(str(random_checkpoint))
-        policy = make_policy(
-            model, tokenizer, default_engine(), FORMAT, METHODS[method], settings, 0, Verifier()
-        )
+        sampler = policy_engine(model, "", tokenizer, settings, default_engine(), tmp_path)
+        policy = make_policy(*sampler, FORMAT, METHODS[method], settings, 0, Verifier())
         arguments = training_arguments(settings, 0, tmp_path, "cpu", "rl")
         trainer = make_trainer(model, policy, [], METHODS[method], settings, 0, arguments)
         torch.manual_seed(1)
@@ -185,11 +185,13 @@ def test_the_loss_takes_one_advantage_per_token(build: Callable[..., RlTrainer])
     for row, token in ((0, 0), (1, 14), (2, 3)):
         batch["advantages"] = torch.zeros_like(batch["advantages"])
         batch["advantages"][row, token] = 1.0
-        loss = trainer._compute_loss(trainer.model, batch).item()
+        loss = GRPOTrainer._compute_loss(trainer, trainer.model, batch).item()
         assert loss == pytest.approx(-1 / tokens, rel=1e-6), "TRL no longer takes advantages of shape (B, T)"
         batch["advantages"][row, token] = 0.0
         batch["advantages"][1, 13] = 2.0
-        assert trainer._compute_loss(trainer.model, batch).item() == pytest.approx(-2 / tokens, rel=1e-6)
+        assert GRPOTrainer._compute_loss(trainer, trainer.model, batch).item() == pytest.approx(
+            -2 / tokens, rel=1e-6
+        )
     assert set(trainer._metrics) == {"train", "eval"} and trainer._metrics["train"]["entropy"]
 
 

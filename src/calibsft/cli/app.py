@@ -16,9 +16,12 @@ import typer
 from calibsft.cli.certify import certify
 from calibsft.cli.decision_command import DecisionOptions
 from calibsft.cli.diagnose import diagnose, sampling_options
+from calibsft.cli.export import export
+from calibsft.cli.launched_stage import launched_stage
 from calibsft.cli.ls import ls
 from calibsft.cli.merge import merge
 from calibsft.cli.plot import plot
+from calibsft.cli.policy_server import policy_server
 from calibsft.cli.report import report
 from calibsft.cli.route import route
 from calibsft.cli.run import run
@@ -36,11 +39,13 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "run": run,
     **{name: stage_command(stage) for name, stage in STAGES.items()},
     "merge": merge,
+    "export": export,
     "score": score,
     "diagnose": with_options(diagnose, sampling_options()),
     "certify": with_fields(certify, DecisionOptions),
     "route": with_fields(route, DecisionOptions),
     "serve": serve,
+    "policy-server": policy_server,
     "report": report,
     "plot": plot,
     "validate": validate,
@@ -56,6 +61,8 @@ app = typer.Typer(
 )
 for name, command in COMMANDS.items():
     app.command(name)(command)
+# For the launchers of `calibsft run` alone.
+app.command("launched-stage", hidden=True)(launched_stage)
 
 
 def show_version(asked: bool) -> None:

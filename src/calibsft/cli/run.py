@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from calibsft.cli.options import Fresh, HashCheck, Set
+from calibsft.errors import InputError
 from calibsft.progress import info
+from calibsft.text import printable
 
 if TYPE_CHECKING:
     from calibsft.recipe import Recipe
@@ -17,6 +19,15 @@ def run(
     out: Annotated[
         Path | None, Option(help="Run folder; default runs/NAME-seedSEED, or runs/NAME-seeds0-1-2.")
     ] = None,
+    layers: Annotated[
+        list[str] | None,
+        Option(
+            "--with",
+            metavar="FILE",
+            help="Lay a .yaml file of settings over the recipe, or a shipped one by name, e.g. --with 8-gpus. Before --set;"
+            " repeatable.",
+        ),
+    ] = None,
     overrides: Set = None,
     seeds: Annotated[
         str | None,
@@ -25,31 +36,49 @@ def run(
     fresh: Fresh = False,
     hash_check: HashCheck = True,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="Print the complete recipe and the stages; do nothing.")
+        bool,
+        Option(
+            "--dry-run",
+            help="Print the complete recipe, the stages and what they would cost; refuse what no GPU can hold; do nothing.",
+        ),
     ] = False,
+    rate: Annotated[
+        float | None,
+        Option(
+            min=1, help="With --dry-run: tokens that one GPU samples in a second, as measured; for GPU-hours."
+        ),
+    ] = None,
 ) -> None:
     """Run a whole recipe: sample, verify, build targets, fine-tune, evaluate, report.
 
     Finished stages are skipped, unfinished ones resumed. Start with `calibsft run tiny`.
     """
-    from calibsft.pipeline import load_checked, run_pipeline, stage_names
+    from calibsft.pipeline import load_checked, run_pipeline
 
+    if rate is not None and not dry_run:
+        raise InputError("--rate means nothing without --dry-run; give both, or leave it out")
     chosen = [f"training_seeds=[{seeds}]"] if seeds is not None else []
-    resolved = load_checked(recipe, [*(overrides or []), *chosen])
+    resolved = load_checked(recipe, [*(overrides or []), *chosen], layers)
     if dry_run:
-        print(resolved.to_yaml(), end="")
-        info("stages: " + ", ".join(stage_names(resolved)))
+        _print_dry(resolved, rate)
         return
     from calibsft.report.runs import headline
 
-    folder = out or Path("runs") / _folder_name(resolved)
+    folder = out or Path("runs") / resolved.run_name
     info(f"run: {folder}")
     run_pipeline(resolved, folder, fresh, hash_check)
     print(headline(folder))
     print(f"report: {folder / 'report' / 'report.html'}")
 
 
-def _folder_name(recipe: "Recipe") -> str:
-    if recipe.training_seeds in ((), (recipe.seed,)):
-        return f"{recipe.name}-seed{recipe.seed}"
-    return f"{recipe.name}-seeds{'-'.join(map(str, recipe.training_seeds))}"
+def _print_dry(recipe: "Recipe", rate: float | None) -> None:
+    """Print a recipe that can be run, with its estimate as comments; then refuse it if it cannot fit."""
+    from calibsft.estimates import estimate, estimate_lines, require_fit
+    from calibsft.pipeline import stage_names
+
+    found = estimate(recipe, rate)
+    print(recipe.to_yaml(), end="")
+    print("\n".join(f"# {printable(line)}".rstrip() for line in ["", *estimate_lines(found)]))
+    info("stages: " + ", ".join(stage_names(recipe)))
+    if found.memory is not None:
+        require_fit(found.loads, found.memory)

@@ -25,7 +25,7 @@ from calibsft.engines.engine import (
     Sampling,
     Tokenizer,
 )
-from calibsft.engines.settings import EngineSettings
+from calibsft.engines.settings import EngineSettings, Occupied
 from calibsft.errors import InputError
 
 
@@ -43,6 +43,9 @@ class VllmSettings(EngineSettings):
         description="further argument of vllm.LLM, e.g. block_size=32; repeatable",
         examples=["block_size=32"],
     )
+
+    def occupied(self) -> Occupied:
+        return Occupied(self.tensor_parallel, self.gpu_memory, None)
 
 
 class VllmEngine:

@@ -4,7 +4,7 @@ The folder of a stage records its settings and inputs. A finished stage is skipp
 refused, and the error names the changed key. Heavy libraries are imported when a stage runs, never before.
 """
 
-from calibsft.pipeline.execute import run_pipeline
+from calibsft.pipeline.execute import perform_launched, run_pipeline
 from calibsft.pipeline.plan import REPORT, Planned, load_checked, plan, stage_names
 
-__all__ = ["REPORT", "Planned", "load_checked", "plan", "run_pipeline", "stage_names"]
+__all__ = ["REPORT", "Planned", "load_checked", "perform_launched", "plan", "run_pipeline", "stage_names"]

@@ -10,16 +10,20 @@ import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, nullcontext
 from multiprocessing import get_context
 from pathlib import Path
 
 from calibsft import progress
 from calibsft.artifacts import MANIFEST, SETTINGS, StageFolder, locked, write_text
 from calibsft.errors import InputError
+from calibsft.pipeline.launched import launch, write_problem
 from calibsft.pipeline.plan import Planned, plan
+from calibsft.pipeline.policy_servers import policy_servers
 from calibsft.progress import require_one_process, warn
-from calibsft.recipe import Recipe
+from calibsft.recipe import Recipe, load_recipe
 
+LOGS = "logs"
 PARENT_CHECK_SECONDS = 1.0
 # Processes of a killed run end within seconds; a rerun waits this long for a stage that one of them still holds.
 WORKER_PATIENCE = 10 * PARENT_CHECK_SECONDS
@@ -50,15 +54,16 @@ def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False, hash_check: bo
 
 def _require_one_gpu(recipe: Recipe, root: Path, stages: list[Planned]) -> None:
     """Refuse trainings on several GPUs now, not after hours of other stages."""
-    if all((root / planned.name / MANIFEST).is_file() for planned in stages if planned.stage.shared):
+    here = [planned for planned in stages if planned.stage.shared and not planned.launcher]
+    if all((root / planned.name / MANIFEST).is_file() for planned in here):
         return
     from calibsft.models import visible_gpus
 
     gpus = visible_gpus(recipe.device)
     if gpus > 1:
         raise InputError(
-            f"{gpus} GPUs are visible and calibsft run trains on one: choose it with CUDA_VISIBLE_DEVICES=0, or do the"
-            " trainings with commands of their own, 'accelerate launch -m calibsft sft …' and 'rl …'"
+            f"{gpus} GPUs are visible and no launcher is named for {here[0].stage.kind}: name one, as in --set"
+            f" 'launch.{here[0].stage.kind}=torchrun --nproc_per_node {gpus}', or choose one GPU with CUDA_VISIBLE_DEVICES=0"
         )
 
 
@@ -74,8 +79,39 @@ def _refuse_changed(root: Path, stages: list[Planned]) -> None:
 
 
 def perform(root: Path, planned: Planned, fresh: bool, hash_check: bool) -> None:
-    """Do one stage unless it is finished; the stages that it needs must be."""
+    """Do one stage unless it is finished, by its launcher if it has one; the stages that it needs must be finished."""
+    if _is_done(planned, root, fresh):
+        _perform_here(root, planned, fresh, hash_check)
+        return
+    with _servers(root, planned):
+        if planned.launcher:
+            launch(planned.launcher, root, planned.name, fresh, hash_check)
+        else:
+            _perform_here(root, planned, fresh, hash_check)
+
+
+def _perform_here(root: Path, planned: Planned, fresh: bool, hash_check: bool) -> None:
     planned.stage.perform(root / planned.name, planned.name, fresh, hash_check, WORKER_PATIENCE)
+
+
+def _servers(root: Path, planned: Planned) -> AbstractContextManager[None]:
+    """The servers that the stage needs, if any."""
+    model = getattr(planned.stage, "model", None)
+    if planned.servers is None or model is None:
+        return nullcontext()
+    return policy_servers(planned.servers, model, root / LOGS / planned.name)
+
+
+def perform_launched(root: Path, name: str, fresh: bool, hash_check: bool) -> None:
+    """Do one stage of the run in `root`, in a process that its launcher has started."""
+    planned = next(
+        planned for planned in plan(load_recipe(str(root / SETTINGS)), root) if planned.name == name
+    )
+    try:
+        _perform_here(root, planned, fresh, hash_check)
+    except InputError as error:
+        write_problem(root, name, str(error))
+        raise
 
 
 def _side_by_side(jobs: int, root: Path, waiting: list[Planned], fresh: bool, hash_check: bool) -> None:
@@ -86,7 +122,8 @@ def _side_by_side(jobs: int, root: Path, waiting: list[Planned], fresh: bool, ha
     with ProcessPoolExecutor(jobs, context, _begin_worker, (os.getpid(),)) as pool:
         while running or (waiting and failure is None):
             ready = [stage for stage in waiting if done.issuperset(stage.needs)] if failure is None else []
-            alone = not running and (len(ready) == 1 or _is_done(ready[0], root, fresh))
+            ready = [stage for stage in ready if not stage.takes_all] or (ready if not running else [])
+            alone = not running and (len(ready) == 1 or ready[0].takes_all or _is_done(ready[0], root, fresh))
             for stage in ready[: 1 if alone else jobs - len(running)]:
                 waiting.remove(stage)
                 if alone:

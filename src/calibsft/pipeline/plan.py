@@ -7,13 +7,14 @@ steps. With several training seeds, every training and all that depends on it is
 evaluation keep the recipe's seed, so models of two seeds differ only by their trainings.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from calibsft.artifacts.lineage import CALIBSFT, WARMUP
 from calibsft.errors import InputError
+from calibsft.launchers import ServerLaunch
 from calibsft.pipeline.chain import Chain, chains
 from calibsft.recipe import Recipe, find_recipe, load_recipe
 from calibsft.sft.settings import SftSettings
@@ -38,11 +39,22 @@ SHOTS = "shots-"
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One stage of a run: its folder's name, the stage, and the folders that must be finished before it."""
+    """One stage of a run: its folder's name, the stage, and the folders that must be finished before it.
+
+    `launcher` is the command that starts it on several devices; empty for stages that run in this process. `servers` are
+    started before it.
+    """
 
     name: str
     stage: Stage
     needs: tuple[str, ...]
+    launcher: tuple[str, ...] = ()
+    servers: ServerLaunch | None = None
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether it uses all devices, so that nothing else may run beside it."""
+        return bool(self.launcher or self.servers)
 
 
 def plan(recipe: Recipe, root: Path) -> list[Planned]:
@@ -52,16 +64,19 @@ def plan(recipe: Recipe, root: Path) -> list[Planned]:
     for chain in dict.fromkeys(chains(recipe)):
         for planned in planner.model(chain):
             planned.stage.check()
-            found.setdefault(planned.name, planned)
+            launcher = recipe.launch.command(planned.stage.kind)
+            found.setdefault(planned.name, replace(planned, launcher=launcher))
     read = {name for planned in found.values() for name in planned.needs}
     last = tuple(name for name in found if name not in read)
     report = ReportStage(root=root, name=recipe.name, last=last)
     return [*found.values(), Planned(REPORT, report, last)]
 
 
-def load_checked(name_or_path: str, overrides: list[str] | None = None) -> Recipe:
+def load_checked(
+    name_or_path: str, overrides: Sequence[str] | None = None, layers: Sequence[str] | None = None
+) -> Recipe:
     """A recipe whose stages were all planned: settings that do not fit together are refused now, not hours later."""
-    recipe = load_recipe(name_or_path, overrides)
+    recipe = load_recipe(name_or_path, overrides, layers)
     try:
         plan(recipe, Path())
     except InputError as error:
@@ -173,7 +188,8 @@ class _Planner:
             rl=self._recipe.rl_of(method),
             seed=self._recipe.training_seed(chain.seed),
         )
-        return Planned(chain.training, trained, (*self._before(chain.parent), *graded))
+        needs = (*self._before(chain.parent), *graded)
+        return Planned(chain.training, trained, needs, servers=self._recipe.launch.servers)
 
     def _stage(self, kind: type[Stage], chain: Chain, **own: Any) -> Stage:
         """A stage with the fields in `own`; its other fields come from the recipe, if the recipe has them."""

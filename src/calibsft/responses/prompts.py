@@ -59,6 +59,11 @@ class Prompting:
         turns = self.turns(question)
         return chat_ids(tokenizer, turns, _joined(turns), options=self.template)
 
+    def conversation(self, tokenizer: "PreTrainedTokenizerBase", question: str) -> list[Turn]:
+        """The turns that `ids` gives the chat template, which the tokenizer must have."""
+        turns = self.turns(question)
+        return _arranged(tokenizer, turns, _joined(turns), self.template)[0]
+
     def require_room(self, prompt: tuple[int, ...], context: int | None, question_id: str) -> None:
         """Refuse a prompt that fills the model's context."""
         if context is not None and len(prompt) >= context:
@@ -94,15 +99,15 @@ def chat_ids(
     `plain` is the conversation as one text. It is the user turn if the template has no system role, and, with `ending`
     after it, the prompt if there is no template.
     """
-    text = _render(tokenizer, turns, plain, options or {}) if tokenizer.chat_template else plain + ending
+    text = _arranged(tokenizer, turns, plain, options or {})[1] if tokenizer.chat_template else plain + ending
     # A chat template writes its own special tokens; plain text gets the tokenizer's.
     ids: Any = tokenizer(text, add_special_tokens=not tokenizer.chat_template)["input_ids"]
     return tuple(ids)
 
 
-def _render(
+def _arranged(
     tokenizer: "PreTrainedTokenizerBase", turns: Sequence[Turn], plain: str, options: Mapping[str, Any]
-) -> str:
+) -> tuple[list[Turn], str]:
     """The first arrangement of the conversation that the template takes and shows with all that the assistant said."""
     from jinja2.exceptions import TemplateError
 
@@ -119,7 +124,7 @@ def _render(
             problem = str(error)
             continue
         if all(words in text for words in said):
-            return text
+            return conversation, text
     raise InputError(
         f"the chat template of this model cannot write a prompt: {problem}; change template or the shots, or take another"
         " model"

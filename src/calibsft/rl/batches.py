@@ -21,11 +21,16 @@ from calibsft.rl.settings import MethodSettings
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """One response to train on."""
+    """One response to train on; a `stale` one was sampled before the last step's updates."""
 
     prompt_ids: tuple[int, ...]
     response: Response
     advantages_T: FloatArray
+    stale: bool = False
+
+    def weighted_T(self, answer: float, confidence: float) -> FloatArray:
+        """The advantages times the weights of their segments."""
+        return self.advantages_T * np.where(self.response.confidence_T, confidence, answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,14 @@ class TokenCounts:
     def segment_weights(self) -> tuple[float, float]:
         """The weights of answer and confidence tokens if the loss is averaged over each segment separately."""
         return self.all / max(self.all - self.confidence, 1), self.all / max(self.confidence, 1)
+
+
+def token_counts(rows: Sequence[Row]) -> TokenCounts:
+    """The tokens of these rows alone."""
+    return TokenCounts(
+        sum(len(row.response.token_ids) for row in rows),
+        sum(int(row.response.confidence_T.sum()) for row in rows),
+    )
 
 
 def rewards_of(scored: ScoredGroup, method: Method, settings: MethodSettings) -> SegmentRewards:
@@ -88,11 +101,9 @@ def tensors(
     prompts = [torch.tensor(row.prompt_ids) for row in rows] + blank
     responses = [torch.tensor(row.response.token_ids) for row in rows]
     weigh = counts.segment_weights() if by_segment else (1.0, 1.0)
-    advantages = [
-        torch.tensor(row.advantages_T * np.where(row.response.confidence_T, weigh[1], weigh[0])).float()
-        for row in rows
-    ]
+    advantages = [torch.tensor(row.weighted_T(*weigh)).float() for row in rows]
     logprobs = [torch.from_numpy(row.response.logprobs_T) for row in rows]
+    confidence = [torch.from_numpy(row.response.confidence_T) for row in rows]
     return {
         "prompt_ids": _pad(prompts, pad, "left"),
         "prompt_mask": _pad([torch.ones_like(ids) for ids in prompts], 0, "left"),
@@ -101,7 +112,9 @@ def tensors(
             [torch.ones_like(ids) for ids in responses] + [torch.zeros_like(ids) for ids in blank], 0, "right"
         ),
         "advantages": _pad(advantages + nothing, 0, "right"),
+        "confidence_mask": _pad(confidence + [marks.bool() for marks in nothing], False, "right"),
         "old_per_token_logps": _pad(logprobs + nothing, 0, "right"),
+        "stale": torch.tensor([row.stale for row in rows] + [False] * len(blank)),
     }
 
 

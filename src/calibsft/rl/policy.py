@@ -7,27 +7,34 @@ in the loss needs. Measures the time of its two phases.
 from collections.abc import Sequence
 from time import monotonic
 
-from calibsft.engines.engine import Request, Sampling, TrainableEngine, sample_seed
+from calibsft.engines.engine import Engine, Request, Sampling, sample_seed
 from calibsft.rl.sampling import Visit
 from calibsft.rl.scoring import ScoredGroup, Scorer
+from calibsft.rl.weights import PolicyWeights
 
 
 class Policy:
-    """Samples from the model in training.
+    """Samples from the model in training, wherever its `weights` are.
 
     A response's own seed is derived from `seed`, the question and the response's number over all visits.
     """
 
     def __init__(
-        self, engine: TrainableEngine, scorer: Scorer, sampling: Sampling, group_size: int, seed: int
+        self,
+        engine: Engine,
+        weights: PolicyWeights,
+        scorer: Scorer,
+        sampling: Sampling,
+        group_size: int,
+        seed: int,
     ) -> None:
-        self.engine, self.scorer, self.sampling = engine, scorer, sampling
+        self.engine, self.weights, self.scorer, self.sampling = engine, weights, scorer, sampling
         self.group_size, self.seed = group_size, seed
         self.tokens = 0
         self._seconds = {"generate": 0.0, "verify": 0.0}
 
-    def produce(self, visits: Sequence[Visit]) -> list[ScoredGroup]:
-        """One scored group per visit."""
+    def produce(self, visits: Sequence[Visit]) -> list[ScoredGroup | None]:
+        """One scored group per visit; None where one cannot be graded."""
         began = monotonic()
         completions = self.engine.generate([self._request(visit) for visit in visits], self.sampling)
         generated = monotonic()

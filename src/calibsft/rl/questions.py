@@ -122,6 +122,23 @@ def training_questions(
     if method.needs_success_rate:
         _require_rates(questions, rates, method)
     kept = _unsolved(questions, rates) if method.dynamic_sampling else questions
+    short = with_prompts(kept, rates, tokenizer, prompting, max_prompt_tokens)
+    if not short:
+        raise InputError(
+            "no question is left to train on: all are always solved or have too long a prompt; give harder or"
+            " shorter questions, or raise rl.max_prompt_tokens"
+        )
+    return short
+
+
+def with_prompts(
+    questions: Sequence[Question],
+    rates: SuccessRates,
+    tokenizer: PreTrainedTokenizerBase,
+    prompting: Prompting,
+    max_prompt_tokens: int,
+) -> list[TrainingQuestion]:
+    """The questions as RL asks them, without those whose prompt is too long."""
     found = [
         TrainingQuestion(
             question.dataset,
@@ -133,16 +150,11 @@ def training_questions(
             question.tolerance,
             question.text,
         )
-        for question in kept
+        for question in questions
     ]
     short = [question for question in found if len(question.prompt_ids) <= max_prompt_tokens]
     if len(short) < len(found):
         warn(f"rl: {len(found) - len(short):,} prompts exceed {max_prompt_tokens} tokens and are left out")
-    if not short:
-        raise InputError(
-            "no question is left to train on: all are always solved or have too long a prompt; give harder or"
-            " shorter questions, or raise rl.max_prompt_tokens"
-        )
     return short
 
 

@@ -12,9 +12,16 @@ from itertools import count, groupby, islice
 from random import Random
 
 from calibsft.progress import warn
-from calibsft.rl.outcomes import Outcome, outcome_of, require_learnable
+from calibsft.rl.method import Method
+from calibsft.rl.outcomes import require_learnable
 from calibsft.rl.questions import TrainingQuestion
 from calibsft.rl.scoring import ScoredGroup
+from calibsft.rl.settings import MethodSettings
+
+
+def keeps_mixed_only(method: Method, settings: MethodSettings) -> bool:
+    """Whether groups that are all right or all wrong are dropped."""
+    return method.dynamic_sampling and not settings.option("keep_unanimous")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +34,15 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class QuestionPlan:
-    """An endless order of questions: every question once per round, each round in a new random order.
-
-    This process takes every `shares`-th question, starting with number `share`.
-    """
+    """An endless order of questions: every question once per round, each round in a new random order."""
 
     questions: Sequence[TrainingQuestion]
     seed: int
-    share: int = 0
-    shares: int = 1
 
     def visits(self, start: int) -> Iterator[Visit]:
-        """The visits of this process, starting with number `start`."""
+        """The visits, starting with number `start`."""
         size = len(self.questions)
-        positions = count(start * self.shares + self.share, self.shares)
-        for round_, places in groupby(positions, lambda position: position // size):
+        for round_, places in groupby(count(start), lambda position: position // size):
             order = list(range(size))
             Random(f"{self.seed} {round_}").shuffle(order)
             for position in places:
@@ -50,25 +51,34 @@ class QuestionPlan:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One rollout step: the groups to train on (`kept`) and all groups generated for it."""
+    """One rollout step: the groups to train on (`kept`) and all groups generated for it.
+
+    The first `stale` of those kept are of the step before, which had them left over.
+    """
 
     kept: tuple[ScoredGroup, ...]
     generated: tuple[ScoredGroup, ...]
     batches: int
+    stale: int = 0
 
 
 @dataclass(slots=True)
 class GroupSampler:
-    """Fills rollout steps with groups."""
+    """Fills rollout steps with groups, by all processes together: each generates its share, and all know all groups.
+
+    So a step trains on the same groups with any number of processes, and none waits for another to fill a quota.
+    """
 
     plan: QuestionPlan
-    # Samples and scores one group per visit; leaves out groups that cannot be graded.
-    produce: Callable[[Sequence[Visit]], list[ScoredGroup]]
+    # Samples and scores one group per visit; None for a group that cannot be graded.
+    produce: Callable[[Sequence[Visit]], list[ScoredGroup | None]]
     size: int  # groups per step
     dynamic: bool  # keep only mixed groups; otherwise all
     max_batches: int  # the most to generate for one step; after that it trains on what was kept
-    # Takes this process's outcome of a step and returns those of all processes.
-    exchange: Callable[[Outcome], list[Outcome]] = lambda outcome: [outcome]
+    share: int = 0  # the number of this process, which takes every `shares`-th visit
+    shares: int = 1
+    # From the groups of this process to those of all processes, one process after the other.
+    gather: Callable[[list[ScoredGroup | None]], list[ScoredGroup | None]] = lambda groups: groups
     asked: int = 0
     batches: int = 0
     surplus: list[ScoredGroup] = field(default_factory=list)
@@ -76,27 +86,32 @@ class GroupSampler:
 
     def next_step(self) -> Step:
         """Generate until the step is full or `max_batches` is reached."""
-        kept, generated, batches = self.surplus, list[ScoredGroup](), 0
+        kept, generated, batches, stale = self.surplus, list[ScoredGroup](), 0, len(self.surplus)
         while len(kept) < self.size and batches < self.max_batches:
-            visits = list(islice(self.plan.visits(self.asked), self.size))
-            groups = self.produce(visits)
-            self.asked += len(visits)
+            groups = self._generate(list(islice(self.plan.visits(self.asked), self.size)))
+            self.asked += self.size
             batches += 1
             generated += groups
             kept = kept + [scored for scored in groups if scored.group.is_mixed or not self.dynamic]
         self.batches += batches
-        outcomes = self.exchange(outcome_of(self.asked, generated, len(kept)))
-        require_learnable(outcomes)
-        self._warn_of_few(outcomes)
+        require_learnable(self.asked, generated, len(kept))
+        self._warn_of_few(len(kept))
         self.surplus = kept[self.size :]
-        return Step(tuple(kept[: self.size]), tuple(generated), batches)
+        return Step(tuple(kept[: self.size]), tuple(generated), batches, stale)
 
-    def _warn_of_few(self, outcomes: Sequence[Outcome]) -> None:
-        """Warn once if a step is not full, counted over all processes."""
-        kept, size = sum(min(outcome.kept, self.size) for outcome in outcomes), self.size * len(outcomes)
-        if kept < size and not self._warned:
+    def _generate(self, visits: Sequence[Visit]) -> list[ScoredGroup]:
+        """The groups of these visits, in their order."""
+        found = iter(self.gather(self.produce(visits[self.share :: self.shares])))
+        groups: list[ScoredGroup | None] = [None] * len(visits)
+        for share in range(self.shares):
+            groups[share :: self.shares] = islice(found, len(visits[share :: self.shares]))
+        return [group for group in groups if group is not None]
+
+    def _warn_of_few(self, kept: int) -> None:
+        """Warn once if a step is not full."""
+        if kept < self.size and not self._warned:
             self._warned = True
             warn(
-                f"rl: only {kept} of {size} groups had right and wrong responses after {self.max_batches} generated"
+                f"rl: only {kept} of {self.size} groups had right and wrong responses after {self.max_batches} generated"
                 " batches; training goes on with fewer (said once)"
             )

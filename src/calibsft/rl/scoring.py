@@ -66,8 +66,8 @@ class Scorer:
 
     def score(
         self, questions: Sequence[TrainingQuestion], completions: Sequence[Sequence[Completion]]
-    ) -> list[ScoredGroup]:
-        """One group per question, without questions of which a response cannot be graded."""
+    ) -> list[ScoredGroup | None]:
+        """One group per question; None for a question of which a response cannot be graded."""
         read = [[self._read(completion) for completion in row] for row in completions]
         items = [
             grade_item(question.kind, question.golds, parsed.answer, question.tolerance, question.text)
@@ -75,12 +75,12 @@ class Scorer:
             for parsed, _ in row
         ]
         grades = iter(self._verifier.grade_all(items))
-        groups = []
+        groups: list[ScoredGroup | None] = []
         for question, row in zip(questions, read, strict=True):
             graded = [next(grades) for _ in row]
-            if all(grade.scored for grade in graded):
-                groups.append(self._group(question, row, graded))
-            elif not self._warned:
+            scored = all(grade.scored for grade in graded)
+            groups.append(self._group(question, row, graded) if scored else None)
+            if not (scored or self._warned):
                 self._warned = True
                 warn(f"rl: {_unscored(question, graded)}; such questions are left out (said once)")
         return groups

@@ -1,9 +1,10 @@
 """How RL samples and learns: the settings of all methods, and the base class of each method's own settings."""
 
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from calibsft.engines.policy import PolicyServers
 from calibsft.errors import InputError
 from calibsft.settings import Mark, Settings, Stop
 from calibsft.training.settings import LoraSettings, Watchers
@@ -48,6 +49,20 @@ class RlSettings(Settings):
     report_to: Watchers = ()
     gradient_checkpointing: bool = Field(False, description="trade time for memory with long responses")
     lora: LoraSettings | None = None
+    policy: Annotated[
+        Literal["trainer", "served"],
+        Mark.ADJUSTABLE,
+        Field(
+            description="what samples: the model in the trainer, or vLLM servers that get its weights every step"
+        ),
+    ] = "trainer"
+    servers: Annotated[PolicyServers | None, Mark.ADJUSTABLE] = None
+
+    @model_validator(mode="after")
+    def _served_policy_has_servers(self) -> Self:
+        if self.policy != "served" and self.servers is not None:
+            raise InputError("rl.servers means nothing unless rl.policy is served; set that, or leave it out")
+        return self
 
     @model_validator(mode="after")
     def _numbers_go_together(self) -> Self:

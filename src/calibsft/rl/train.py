@@ -7,7 +7,6 @@ with one line per rollout step, and `evals.jsonl` if the recipe asks for evaluat
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,8 +16,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.trainer_utils import set_seed
 from trl import GRPOConfig
 
-from calibsft.engines import EngineSettings, default_engine, engine_for_training, require_trainable
+from calibsft.engines import Engine, EngineSettings, default_engine, engine_for_training, require_trainable
 from calibsft.engines.engine import Sampling
+from calibsft.engines.policy.connect import connect
 from calibsft.errors import InputError
 from calibsft.evaluation.settings import EvalSettings
 from calibsft.graded import REWARD_GRADERS
@@ -30,13 +30,14 @@ from calibsft.rl.card import rl_card
 from calibsft.rl.dynamics import COLLAPSED_ABOVE
 from calibsft.rl.evaluations import HeldOutEvaluation
 from calibsft.rl.method import Method
-from calibsft.rl.methods import get_method
+from calibsft.rl.methods import method_of
 from calibsft.rl.policy import Policy
 from calibsft.rl.questions import SuccessRates, TrainingQuestion, training_questions
-from calibsft.rl.sampling import GroupSampler, QuestionPlan
+from calibsft.rl.sampling import GroupSampler, QuestionPlan, keeps_mixed_only
 from calibsft.rl.scoring import Scorer
 from calibsft.rl.settings import MethodSettings
 from calibsft.rl.trainer import RlTrainer
+from calibsft.rl.weights import AtServers, InTrainer, PolicyWeights
 from calibsft.schema import Question
 from calibsft.training.adapters import with_adapters
 from calibsft.training.final import require_savable, save_model
@@ -84,11 +85,10 @@ def train_policy(
     dict
         Facts for the manifest: steps, updates, generated batches, questions, sampled tokens, graders and device.
     """
-    method = get_method(settings.name)
+    method = method_of(settings)
     method.require_format(prompting.format)
     engine = engine or default_engine()
-    require_trainable(engine)
-    method = replace(method, divide_by_std=method.divide_by_std and not settings.option("mean_only"))
+    require_sampler(settings, engine)
     tokenizer = load_tokenizer(model_name)
     arguments = training_arguments(settings, seed, folder, device, label)
     # The trainer moves the model to its own device, one per process.
@@ -100,7 +100,8 @@ def train_policy(
         model = with_adapters(model, settings.lora)
     workers = max(1, available_processors() // int(os.environ.get("LOCAL_WORLD_SIZE", 1)))
     with Verifier(judge, VerifierPool(workers)) as verifier:
-        policy = make_policy(model, tokenizer, engine, prompting.format, method, settings, seed, verifier)
+        sampler = policy_engine(model, model_name, tokenizer, settings, engine, folder)
+        policy = make_policy(*sampler, prompting.format, method, settings, seed, verifier)
         trainer = make_trainer(model, policy, asked, method, settings, seed, arguments)
         require_savable(trainer)
         if evaluation is not None and settings.eval_every:
@@ -113,7 +114,7 @@ def train_policy(
         "method": method.title,
         "steps": settings.steps,
         "updates": trainer.state.global_step,
-        "generated_batches": max(gather_object([trainer.sampler.batches])),
+        "generated_batches": trainer.sampler.batches,
         "questions": len(asked),
         "tokens": sum(gather_object([policy.tokens])),
         REWARD_GRADERS: sorted({verifier.name_of(question.kind) for question in asked}),
@@ -121,21 +122,46 @@ def train_policy(
     }
 
 
-def make_policy(
+def require_sampler(settings: MethodSettings, engine: EngineSettings) -> None:
+    """Refuse, before anything is loaded, a policy that nothing can sample from."""
+    if settings.policy != "served":
+        require_trainable(engine)
+    elif settings.servers is None or not settings.servers.urls:
+        raise InputError(
+            "rl.policy is served and no server is named; give their addresses in rl.servers.urls"
+        )
+
+
+def policy_engine(
     model: PreTrainedModel,
+    name: str,
     tokenizer: PreTrainedTokenizerBase,
+    settings: MethodSettings,
     engine: EngineSettings,
+    folder: Path,
+) -> tuple[Engine, PolicyWeights]:
+    """What samples from the model in training, and how it gets the newest weights."""
+    if settings.policy == "served":
+        assert settings.servers is not None
+        servers = connect(settings.servers, model, name, tokenizer, folder)
+        return servers, AtServers(servers)
+    here = engine_for_training(engine, model, tokenizer)
+    return here, InTrainer(here)
+
+
+def make_policy(
+    engine: Engine,
+    weights: PolicyWeights,
     confidence_format: Format,
     method: Method,
     settings: MethodSettings,
     seed: int,
     verifier: Verifier,
 ) -> Policy:
-    """The policy: the model with its engine and scorer."""
-    sampler = engine_for_training(engine, model, tokenizer)
-    scorer = Scorer(tokenizer, sampler.end_ids, confidence_format, method.confidence_tokens, verifier)
+    """The policy: an engine with its weights and scorer."""
+    scorer = Scorer(engine.tokenizer, engine.end_ids, confidence_format, method.confidence_tokens, verifier)
     sampling = Sampling(1.0, 1.0, settings.max_new_tokens, settings.stop)
-    return Policy(sampler, scorer, sampling, settings.group_size, seed)
+    return Policy(engine, weights, scorer, sampling, settings.group_size, seed)
 
 
 def make_trainer(
@@ -147,14 +173,16 @@ def make_trainer(
     seed: int,
     arguments: GRPOConfig,
 ) -> RlTrainer:
-    """A trainer for this process's share of the questions and of each step's groups."""
+    """A trainer of this process, which generates its share of each step's groups and trains on its share of their rows."""
     sampler = GroupSampler(
-        QuestionPlan(asked, seed, arguments.process_index, arguments.world_size),
+        QuestionPlan(asked, seed),
         policy.produce,
-        settings.questions // arguments.world_size,
-        method.dynamic_sampling and not settings.option("keep_unanimous"),
+        settings.questions,
+        keeps_mixed_only(method, settings),
         settings.max_batches,
-        lambda outcome: gather_object([outcome]),
+        arguments.process_index,
+        arguments.world_size,
+        gather_object,
     )
     return RlTrainer(
         model=model,
@@ -217,7 +245,7 @@ def training_arguments(
 def micro_batches(rows: int, settings: MethodSettings, processes: int) -> tuple[int, int]:
     """Size and number of the micro-batches of one update on one process; refuses uneven ones."""
     micro = min(settings.micro_batch_size, max(rows // processes, 1))
-    if settings.questions % (settings.updates * processes) or rows % (micro * processes):
+    if rows % (micro * processes):
         raise InputError(
             f"rl.questions {settings.questions} in {settings.updates} updates of micro-batches of {micro} cannot be shared"
             f" evenly by {processes} processes; change rl.questions or rl.micro_batch_size"

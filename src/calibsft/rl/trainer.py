@@ -7,8 +7,9 @@ divides by the token count of the minibatch. Does not know a method's name or a 
 
 import json
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -18,16 +19,16 @@ from accelerate.utils import gather_object
 from torch import Tensor
 from torch.utils.data import DataLoader
 from trl import GRPOTrainer
-from trl.models.utils import unwrap_model_for_generation
 
 from calibsft.errors import InputError
-from calibsft.rl.batches import Row, TokenCounts, cut, rows_of, tensors
+from calibsft.rl.batches import Row, TokenCounts, cut, rows_of, tensors, token_counts
 from calibsft.rl.dynamics import step_metrics, step_record
 from calibsft.rl.method import Method
 from calibsft.rl.policy import Policy
 from calibsft.rl.sampling import GroupSampler, Step
 from calibsft.rl.saved_groups import groups_from_json, groups_to_json
 from calibsft.rl.settings import MethodSettings
+from calibsft.rl.watching import StepWatch, watched
 from calibsft.training.checkpoints import PickleFreeTrainer
 
 SAMPLING_FILE = "sampling.json"
@@ -46,15 +47,18 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
-        if self.is_fsdp_enabled:
+        if self.is_fsdp_enabled and not policy.weights.served:
             raise InputError(
-                "rl cannot sample from a model that FSDP has cut; use DDP or DeepSpeed in accelerate's config"
+                "rl cannot sample from a model that FSDP has cut; let servers sample (rl.policy: served), or use DDP or"
+                " DeepSpeed in accelerate's config"
             )
         if "ref" in getattr(self.model, "peft_config", {}):
             # TRL's copy of the new adapter is not needed: the model without adapters is the starting model.
             self.model.delete_adapter("ref")
         self.method, self.settings, self.policy, self.sampler = method, settings, policy, sampler
         self._micro_batches: deque[dict[str, Tensor]] = deque()
+        self._watch = StepWatch(settings)
+        self._newest_logprobs = torch.zeros(0)
         self.training_since = monotonic()
 
     def get_train_dataloader(self) -> DataLoader[Any]:
@@ -69,38 +73,31 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
 
     def _rollout_step(self) -> list[dict[str, Tensor]]:
         """Sample and score the groups of the next updates; returns one micro-batch per turn."""
+        began = monotonic()
         with self.generating():
+            sending = monotonic() - began
             step = self.sampler.next_step()
-        self._report(step)
+        self._report(step, sending)
         self.training_since = monotonic()
-        rows = [row for group in step.kept for row in rows_of(group, self.method, self.settings)]
+        rows = [
+            replace(row, stale=number < step.stale)
+            for number, group in enumerate(step.kept)
+            for row in rows_of(group, self.method, self.settings)
+        ]
         return [batch for part in cut(rows, self.settings.updates) for batch in self._update(part)]
 
-    @contextmanager
-    def generating(self) -> Iterator[None]:
+    def generating(self) -> AbstractContextManager[None]:
         """Inside this context, the policy samples from the current weights."""
-        again = self.args.gradient_checkpointing_kwargs
-        with unwrap_model_for_generation(
-            self.model_wrapped, self.accelerator, gradient_checkpointing_kwargs=again
-        ) as model:
-            self.policy.engine.update_weights(model.eval())
-            try:
-                yield
-            finally:
-                model.train()
+        return self.policy.weights.newest(self)
 
     def _update(self, rows: Sequence[Row]) -> list[dict[str, Tensor]]:
-        """The micro-batches of one update; the loss is a mean over all their tokens on all processes."""
-        local = [
-            sum(len(row.response.token_ids) for row in rows),
-            sum(int(row.response.confidence_T.sum()) for row in rows),
-        ]
-        total = self.accelerator.reduce(
-            torch.tensor(local, device=self.accelerator.device, dtype=torch.float64)
+        """This process's micro-batches of one update; the loss is a mean over all tokens of `rows`, those of all processes."""
+        counts = token_counts(rows)
+        own, parts = (
+            rows[self.args.process_index :: self.args.world_size],
+            self.args.gradient_accumulation_steps,
         )
-        counts = TokenCounts(*total.tolist())
-        parts = self.args.gradient_accumulation_steps
-        return [self._micro_batch(part, counts) for part in cut(rows, parts)]
+        return [self._micro_batch(part, counts) for part in cut(own, parts)]
 
     def _micro_batch(self, rows: Sequence[Row], counts: TokenCounts) -> dict[str, Tensor]:
         batch = tensors(
@@ -113,32 +110,59 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
         batch = {name: tensor.to(self.accelerator.device) for name, tensor in batch.items()}
         if self.beta:
             batch["ref_per_token_logps"] = self._reference_logprobs(batch)
+        if self.settings.servers is not None and self.settings.servers.importance_cap is not None:
+            self._correct_importance(batch, self.settings.servers.importance_cap)
         # TRL divides by the token count of a whole rollout step times the share of one update.
         share = self.args.gradient_accumulation_steps / self.args.steps_per_generation
         batch["num_items_in_batch"] = torch.tensor(counts.all / share, device=self.accelerator.device)
         return batch
 
-    @torch.no_grad()
     def _reference_logprobs(self, batch: dict[str, Tensor]) -> Tensor:
         """Log-probabilities under the starting model: a copy, or this model without its adapters."""
         model = self.ref_model or self.accelerator.unwrap_model(self.model)
         with nullcontext() if self.ref_model else model.disable_adapter():
-            logprobs_B_T: Tensor = self._get_per_token_logps_and_entropies(
-                model,
-                torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
-                torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
-                batch["completion_ids"].size(1),
-            )[0]
+            return self._logprobs(model, batch)
+
+    def _correct_importance(self, batch: dict[str, Tensor], cap: float) -> None:
+        """Weigh every token by how likely the trainer is to sample it, against the servers; at most by `cap`.
+
+        The ratio of the loss is then the trainer's own, from before the step's first update.
+        """
+        own_B_T = self._logprobs(self.model, batch)
+        weights_B_T = (own_B_T - batch["old_per_token_logps"]).exp().clamp(max=cap)
+        batch["advantages"] = batch["advantages"] * weights_B_T
+        batch["sampler_logps"], batch["old_per_token_logps"] = batch["old_per_token_logps"], own_B_T
+
+    @torch.no_grad()
+    def _logprobs(self, model: Any, batch: dict[str, Tensor]) -> Tensor:
+        logprobs_B_T: Tensor = self._get_per_token_logps_and_entropies(
+            model,
+            torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1),
+            torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1),
+            batch["completion_ids"].size(1),
+        )[0]
         return logprobs_B_T
 
-    def _report(self, step: Step) -> None:
-        groups = gather_object([step_record(group, self.method, self.settings) for group in step.generated])
-        counted = gather_object([(step.batches, len(step.generated), len(step.kept), self.sampler.batches)])
-        batches, generated, kept, total = zip(*counted, strict=True)
-        self._note(step_metrics(groups) | self.policy.take_times())
-        self._note({"generated_groups": sum(generated), "kept_groups": sum(kept)})
-        # Processes generate at the same time, so a batch of all of them counts once.
-        self._note({"batches": max(batches), "generated_batches": max(total)})
+    def _get_per_token_logps_and_entropies(self, *args: Any, **kwargs: Any) -> Any:
+        found = super()._get_per_token_logps_and_entropies(*args, **kwargs)
+        self._newest_logprobs = found[0].detach()
+        return found
+
+    def _compute_loss(self, model: Any, inputs: dict[str, Tensor]) -> Tensor:
+        loss: Tensor = super()._compute_loss(model, inputs)
+        first = self.state.global_step % self.settings.updates == 0
+        self._watch.add(inputs, self._newest_logprobs, first)
+        return loss
+
+    def _report(self, step: Step, sending: float) -> None:
+        groups = [step_record(group, self.method, self.settings) for group in step.generated]
+        times = self.policy.take_times()
+        self._note(step_metrics(groups) | times | {"seconds/weights": sending})
+        tokens = sum(n for group in groups for n in group.lengths)
+        self._note({"tokens_per_second": tokens / max(times["seconds/generate"], 1e-9)})
+        self._note({"generated_groups": len(step.generated), "kept_groups": len(step.kept)})
+        self._note({"stale_groups": step.stale / max(len(step.kept), 1)})
+        self._note({"batches": step.batches, "generated_batches": self.sampler.batches})
         self._note({"updates": self.state.global_step + self.settings.updates})
 
     def _note(self, figures: dict[str, float]) -> None:
@@ -149,6 +173,8 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         if "loss" in logs:  # once per rollout step, after its last update
             self._note({"seconds/train": monotonic() - self.training_since})
+            self._note(watched(self.accelerator.reduce(self._watch.sums.to(self.accelerator.device))))
+            self._watch = StepWatch(self.settings)
         super().log(logs, start_time)
 
     def create_model_card(self, *args: Any, **kwargs: Any) -> None:
@@ -158,27 +184,20 @@ class RlTrainer(PickleFreeTrainer, GRPOTrainer):  # type: ignore[misc]
         super()._save_checkpoint(model, trial)
         folder = Path(self._get_output_dir(trial=trial), f"checkpoint-{self.state.global_step}")
         state = {
-            "processes": self.args.world_size,
-            "tokens": self.policy.tokens,
+            "tokens": sum(gather_object([self.policy.tokens])),
             "asked": self.sampler.asked,
             "batches": self.sampler.batches,
             "surplus": groups_to_json(self.sampler.surplus),
         }
-        self._sampling_file(folder).write_text(json.dumps(state), encoding="utf-8")
+        if self.args.should_save:
+            (folder / SAMPLING_FILE).write_text(json.dumps(state), encoding="utf-8")
         self.accelerator.wait_for_everyone()  # next, the first process marks the checkpoint as complete
 
     def load_sampling(self, checkpoint: Path) -> None:
         """Continue with the checkpoint's next question and its surplus."""
-        first = json.loads((checkpoint / f"0-{SAMPLING_FILE}").read_text(encoding="utf-8"))
-        if first["processes"] != self.args.world_size:
-            raise InputError(
-                f"this training began with {first['processes']} processes and now has {self.args.world_size}; go on with as"
-                " many as before, or take another folder with --out"
-            )
-        state = json.loads(self._sampling_file(checkpoint).read_text(encoding="utf-8"))
-        self.policy.tokens = state["tokens"]
+        state = json.loads((checkpoint / SAMPLING_FILE).read_text(encoding="utf-8"))
+        self.policy.tokens = (
+            state["tokens"] if self.args.should_save else 0
+        )  # all processes' tokens are added up
         self.sampler.asked, self.sampler.batches = state["asked"], state["batches"]
         self.sampler.surplus = groups_from_json(state["surplus"])
-
-    def _sampling_file(self, folder: Path) -> Path:
-        return folder / f"{self.args.process_index}-{SAMPLING_FILE}"

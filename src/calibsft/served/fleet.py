@@ -60,6 +60,9 @@ class Fleet:
         """The error about a failed request, in one sentence."""
         return self.role.problem(failure, url, self.model, self.timeout, self.retries)
 
+    async def prepare(self, server: Server) -> None:
+        """What must be done before a server is asked; raises `Failed`. Here nothing."""
+
     def ask_all(
         self,
         requests: Sequence[tuple[str, Reply]],
@@ -115,7 +118,8 @@ class _Lot(Generic[T]):
     async def run(self) -> None:
         self._servers = self._fleet.servers()
         workers = min(self._fleet.concurrency, self._left)
-        work = [self._work(server) for server in self._servers for _ in range(workers)]
+        # In turn, so that a few requests are spread over all servers.
+        work = [self._work(server) for _ in range(workers) for server in self._servers]
         tasks: list[asyncio.Task[Any]] = [asyncio.create_task(one) for one in (self._ended.wait(), *work)]
         try:
             if self._left:
@@ -133,6 +137,11 @@ class _Lot(Generic[T]):
     async def _work(self, server: Server) -> None:
         while True:
             await server.ready()
+            try:
+                await self._fleet.prepare(server)
+            except Failed as failure:
+                self._give_up_without_servers(failure, server)
+                continue
             job = await self._waiting.get()
             if self._stopping:
                 continue
@@ -149,8 +158,7 @@ class _Lot(Generic[T]):
         """Pass an outcome on, or arrange that the request is repeated."""
         if isinstance(outcome, Failed) and not outcome.refused:
             job.failures += 1
-            if all(server.rests > self._fleet.retries for server in self._servers):
-                self._stopping = True  # no server answers, so the others would wait in vain
+            self._give_up_without_servers(outcome, server)
             if job.failures <= self._fleet.retries and not self._stopping:
                 pause = growing_pause(FIRST_PAUSE, LONGEST_PAUSE, job.failures - 1)
                 asyncio.get_running_loop().call_later(pause, self._waiting.put_nowait, job)
@@ -159,6 +167,16 @@ class _Lot(Generic[T]):
         elif self._on_outcome(job.number, outcome):
             self._stopping = True
         self._left -= 1
+        self._end_if_done()
+
+    def _give_up_without_servers(self, failure: Failed, server: Server) -> None:
+        """Stop if no server has answered for long: the requests that wait would wait in vain."""
+        if all(server.rests > self._fleet.retries for server in self._servers):
+            self._stopping = True
+            self._unanswered = (failure, server.url)
+            self._end_if_done()
+
+    def _end_if_done(self) -> None:
         if not self._left or (self._stopping and not self._under_way):
             self._ended.set()
 

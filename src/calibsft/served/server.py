@@ -74,6 +74,11 @@ class Server:
     async def close(self) -> None:
         await self._client.close()
 
+    @property
+    def failed(self) -> bool:
+        """Whether its last request failed; it may have been restarted since."""
+        return bool(self._failures or self.rests)
+
     async def ready(self) -> None:
         """Wait until it may be asked."""
         while (rest := self._until - monotonic()) > 0 or (self.rests and self._asking):

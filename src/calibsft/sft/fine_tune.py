@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from peft import PeftModel
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, TrainingArguments
 from transformers.trainer_utils import set_seed
 
@@ -22,6 +23,7 @@ from calibsft.sft.encode import Encoder, Example
 from calibsft.sft.fitting_rows import balanced_again
 from calibsft.sft.settings import SftSettings
 from calibsft.sft.supervision import write_supervision
+from calibsft.sft.tiled import FEW_LOGITS, add_tiled_losses, can_be_tiled
 from calibsft.sft.trainer import CalibSftTrainer
 from calibsft.training.adapters import with_adapters
 from calibsft.training.final import require_savable, save_model
@@ -46,8 +48,7 @@ def fine_tune(
     Returns facts for the manifest. `label` is the name of this training in progress lines, `step` that in a lineage.
     """
     tokenizer = load_tokenizer(model_name)
-    rows = read_table(data, COLUMNS)
-    rows = rows.with_columns(boolean_column(data, rows, "correct"))
+    rows = read_rows(data)
     set_seed(seed)  # before adapters are initialised
     # The trainer moves the model to its own device, one per process.
     model = load_model(model_name, "cpu", "float32")
@@ -55,10 +56,10 @@ def fine_tune(
     examples, rows = encode_rows(tokenizer, rows, prompting, limit, data, seed)
     if settings.lora:
         model = with_adapters(model, settings.lora)
-    draws = rows["draw"].to_list() if "draw" in rows.columns else [0] * len(rows)
-    order = training_order(draws, settings.steps * settings.batch_size, seed)
+    tiled = tile_losses(model, examples, settings)
+    order = training_order(draws_of(rows), settings.steps * settings.batch_size, seed)
     planned = [examples[row] for row in order]
-    trainer = make_trainer(model, tokenizer, planned, settings, seed, folder, device)
+    trainer = make_trainer(model, tokenizer, planned, settings, seed, folder, device, tiled)
     require_savable(trainer)
     run(trainer, folder, label, settings.steps, _note)
     final_loss = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry][-1]
@@ -72,6 +73,17 @@ def fine_tune(
         "tokens": sum(map(len, planned)),
         "device": str(trainer.args.device),
     }
+
+
+def read_rows(data: Path) -> pl.DataFrame:
+    """The training rows of an `sft.parquet`, or of a user's file."""
+    rows = read_table(data, COLUMNS)
+    return rows.with_columns(boolean_column(data, rows, "correct"))
+
+
+def draws_of(rows: pl.DataFrame) -> list[int]:
+    """The balanced draw of each row; a set that was not drawn is one draw."""
+    return rows["draw"].to_list() if "draw" in rows.columns else [0] * len(rows)
 
 
 def encode_rows(
@@ -115,6 +127,28 @@ def encode_rows(
     return [examples[row] for row in kept], rows[kept]
 
 
+def tile_losses(
+    model: PreTrainedModel | PeftModel, examples: Sequence[Example], settings: SftSettings
+) -> bool:
+    """Let the model compute losses in tiles if a micro-batch may have too many logits; returns whether it does.
+
+    Decided from all examples, so that every process decides alike.
+    """
+    plain = model.get_base_model() if isinstance(model, PeftModel) else model
+    longest = max(len(example.response) for example in examples)
+    rows = min(settings.micro_batch_size, settings.batch_size)
+    if rows * longest * plain.get_output_embeddings().weight.shape[0] <= FEW_LOGITS:
+        return False
+    if not can_be_tiled(plain):
+        warn(
+            "sft: this model changes the logits of its head, so all logits of a micro-batch are in memory at once; lower"
+            " sft.micro_batch_size if memory is short"
+        )
+        return False
+    add_tiled_losses(plain)
+    return True
+
+
 def make_trainer(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
@@ -123,8 +157,9 @@ def make_trainer(
     seed: int,
     folder: Path,
     device: str,
+    tiled: bool = False,
 ) -> CalibSftTrainer:
-    """A trainer whose global batch is exactly `settings.batch_size` on any number of devices."""
+    """A trainer whose global batch is exactly `settings.batch_size` on any number of devices; `tiled` as in `losses_at`."""
     arguments = make_arguments(
         TrainingArguments,
         folder,
@@ -151,6 +186,7 @@ def make_trainer(
         data_collator=collate,
         processing_class=tokenizer,
         sft=settings,
+        tiled=tiled,
     )
 
 

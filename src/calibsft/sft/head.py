@@ -29,17 +29,19 @@ def logits_only_at(head: nn.Module, positions_B_T: Tensor) -> Iterator[None]:
 
 
 def losses_at(
-    model: nn.Module, head: nn.Module, batch: Mapping[str, Tensor], marked_B_T: Tensor
+    model: nn.Module, head: nn.Module, batch: Mapping[str, Tensor], marked_B_T: Tensor, tiled: bool = False
 ) -> tuple[Tensor, Tensor]:
     """The losses (N,) of the marked tokens, and where these are; nothing predicts the first token of a row.
 
-    `head` is the output head of `model`, which may be wrapped for several devices.
+    `head` is the output head of `model`, which may be wrapped for several devices. `tiled` is for models with
+    `sft.tiled.add_tiled_losses`.
     """
     predicted_B_T = marked_B_T.clone()
     predicted_B_T[:, 0] = False
+    inputs = {"input_ids": batch["input_ids"], "attention_mask": batch["attention_mask"], "use_cache": False}
+    if tiled:
+        return model(**inputs, predicted=predicted_B_T), predicted_B_T
     # Position t predicts token t+1.
     with logits_only_at(head, predicted_B_T.roll(-1, dims=1)):
-        logits_N_V = model(
-            input_ids=batch["input_ids"], attention_mask=batch["attention_mask"], use_cache=False
-        ).logits
+        logits_N_V = model(**inputs).logits
     return token_losses(logits_N_V, batch["input_ids"][predicted_B_T]), predicted_B_T

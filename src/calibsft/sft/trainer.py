@@ -22,9 +22,9 @@ class CalibSftTrainer(PickleFreeTrainer):
     # The loss is already normalised over the whole accumulated batch.
     loss_is_scaled_for_ga = True
 
-    def __init__(self, *args: Any, sft: SftSettings, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, sft: SftSettings, tiled: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.sft = sft
+        self.sft, self._tiled = sft, tiled
         self._terms = torch.zeros(2)
 
     def _get_num_items_in_batch(self, batch_samples: list[dict[str, Tensor]], device: torch.device) -> Tensor:
@@ -46,7 +46,7 @@ class CalibSftTrainer(PickleFreeTrainer):
         assert num_items_in_batch is not None, "the trainer counts every batch"
         counts = Counts(*num_items_in_batch.tolist())
         head = self.accelerator.unwrap_model(model).get_output_embeddings()
-        loss, terms = batch_loss(model, head, inputs, counts, self.sft)
+        loss, terms = batch_loss(model, head, inputs, counts, self.sft, self._tiled)
         self._terms = self._terms.to(terms.device) + terms
         # Gradients are averaged over ranks, but this rank's part of the sum must count fully.
         return loss * int(self.accelerator.num_processes)
@@ -60,11 +60,19 @@ class CalibSftTrainer(PickleFreeTrainer):
 
 
 def batch_loss(
-    model: nn.Module, head: nn.Module, inputs: dict[str, Tensor], counts: Counts, sft: SftSettings
+    model: nn.Module,
+    head: nn.Module,
+    inputs: dict[str, Tensor],
+    counts: Counts,
+    sft: SftSettings,
+    tiled: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """This micro-batch's part of the global loss, and its two terms (reasoning, confidence); `head` as in `losses_at`."""
+    """This micro-batch's part of the global loss, and its two terms (reasoning, confidence).
+
+    `head` and `tiled` as in `losses_at`.
+    """
     weights_B_T = token_weights(sft.loss, inputs["segments"], inputs["correct"], counts, sft.beta)
-    losses_N, predicted_B_T = losses_at(model, head, inputs, weights_B_T > 0)
+    losses_N, predicted_B_T = losses_at(model, head, inputs, weights_B_T > 0, tiled)
     losses_N = losses_N * weights_B_T[predicted_B_T]
     confidence_N = inputs["segments"][predicted_B_T] == CONFIDENCE
     terms = torch.stack([losses_N[~confidence_N].sum(), losses_N[confidence_N].sum()])

@@ -64,7 +64,8 @@ class RlStage(Stage):
 
     def check(self) -> None:
         get_method(self.rl.name).require_format(get_format(self.format))
-        require_trainable(self.engine)
+        if self.rl.policy == "trainer":
+            require_trainable(self.engine)
         for name in self.eval.benchmarks:
             evaluated_benchmark(name)
         if self.rl.eval_every and not self.eval.benchmarks:

@@ -4,20 +4,25 @@ They are in `checkpoints/`. A checkpoint counts only with its completeness mark,
 most the checkpoint that is being written. The final checkpoint is in `training.final`.
 """
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 from transformers import Trainer
 
 from calibsft.progress import FIRST_PROCESS, info
+from calibsft.training.shards import (
+    load_optimizer_part,
+    load_trained_part,
+    read_shard,
+    trained_part,
+    write_shard,
+)
+from calibsft.training.zero import load_zero_state, zero_state
 
-OPTIMIZER_FILE, RANDOM_FILE = "optimizer.safetensors", "random.safetensors"
+RANDOM_FILE = "random.safetensors"
 COMPLETE_MARK = "complete"
 CHECKPOINTS = "checkpoints"
 
@@ -32,33 +37,57 @@ class PickleFreeTrainer(Trainer):  # type: ignore[misc]
         if self.args.should_save:
             self.processing_class.save_pretrained(folder)
 
+    @property
+    def _is_cut(self) -> bool:
+        """Whether every process has a part of the training's state."""
+        return bool(self.is_deepspeed_enabled or self.is_fsdp_enabled)
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:
+        # The parts of a running checkpoint have the weights; gathering them all would take long and much memory.
+        if not (_internal_call and self._is_cut):
+            super().save_model(output_dir, _internal_call)
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)
+        # Next, the first process marks the checkpoint as complete: every part must be there.
+        self.accelerator.wait_for_everyone()
+
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
-        if self.is_deepspeed_enabled or self.is_fsdp_enabled:
-            super()._save_optimizer_and_scheduler(output_dir)
-        elif self.args.should_save:
-            state = self.optimizer.state_dict()
-            tensors = {
-                f"{i}.{key}": value for i, slots in state["state"].items() for key, value in slots.items()
-            }
-            plain = {
-                "groups": json.dumps(state["param_groups"]),
-                "scheduler": json.dumps(self.lr_scheduler.state_dict()),
-            }
-            save_file(tensors, Path(output_dir, OPTIMIZER_FILE), metadata=plain)
+        if not (self._is_cut or self.args.should_save):
+            return
+        Path(output_dir).mkdir(parents=True, exist_ok=True)  # another process may have made it
+        own, all_ = (self.args.process_index, self.args.world_size) if self._is_cut else (0, 1)
+        write_shard(Path(output_dir), own, all_, self._running_state())
+
+    def _running_state(self) -> dict[str, Any]:
+        """What a checkpoint needs besides the model: of a cut training also this process's part of the model."""
+        scheduler = {"scheduler": self.lr_scheduler.state_dict()}
+        if self.is_deepspeed_enabled:
+            return scheduler | {"zero": zero_state(self.deepspeed)}
+        model = {"model": trained_part(self.model)} if self.is_fsdp_enabled else {}
+        return scheduler | model | {"optimizer": self.optimizer.state_dict()}
+
+    def _prepare_for_training(
+        self, max_steps: int, train_dataloader: Any, resume_from_checkpoint: str | None
+    ) -> Any:
+        # The library would look for its own files of a cut training.
+        known = None if self._is_cut else resume_from_checkpoint
+        prepared = super()._prepare_for_training(max_steps, train_dataloader, known)
+        if self._is_cut:
+            self._load_optimizer_and_scheduler(resume_from_checkpoint)
+        return prepared
 
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
-        path = Path(checkpoint or "", OPTIMIZER_FILE)
-        if checkpoint is None or not path.is_file():
-            super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is None:
             return
-        state: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in load_file(path).items():
-            index, key = name.split(".", 1)
-            state.setdefault(int(index), {})[key] = tensor
-        with safe_open(path, framework="pt") as file:
-            plain = file.metadata()
-        self.optimizer.load_state_dict({"state": state, "param_groups": json.loads(plain["groups"])})
-        self.lr_scheduler.load_state_dict(json.loads(plain["scheduler"]))
+        own, all_ = (self.args.process_index, self.args.world_size) if self._is_cut else (0, 1)
+        state = read_shard(Path(checkpoint), own, all_)
+        if self.is_deepspeed_enabled:
+            load_zero_state(self.deepspeed, state["zero"])
+        else:
+            load_trained_part(self.model, state.get("model", {}))
+            load_optimizer_part(self.optimizer, state["optimizer"])
+        self.lr_scheduler.load_state_dict(state["scheduler"])
 
     def _save_rng_state(self, output_dir: str) -> None:
         Path(output_dir).mkdir(parents=True, exist_ok=True)  # the first process may not have made it yet

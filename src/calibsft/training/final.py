@@ -70,8 +70,8 @@ def whole_model(trained: PreTrainedModel | PeftModel, state: Mapping[str, Tensor
         _fill(whole, state)
         return whole
     adapted = get_peft_model(whole, deepcopy(trained.peft_config[ADAPTER]), low_cpu_mem_usage=True)
-    _fill(adapted, state)
-    # A safe merge makes new tensors; these may be those of the trained model.
+    # A safe merge makes new tensors, since these may be those of the trained model: not on a GPU, which has no room for both.
+    _fill(adapted, {name: tensor.cpu() for name, tensor in state.items()})
     merged: PreTrainedModel = adapted.merge_and_unload(safe_merge=True)
     return merged
 

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -65,16 +66,26 @@ def test_a_stage_goes_on_with_another_number_of_rows(calibsft: Command, random_c
     assert code == 2 and "engine.max_rows = 0: input should be greater than or equal to 1" in err
 
 
-def test_rl_refuses_an_engine_that_cannot_follow_a_training(tmp_path: Path) -> None:
+def start_rl(folder: Path, engine: Any = None, **settings: Any) -> None:
+    """Start RL of a model that is not there: what is refused, is refused before it is looked for."""
     from calibsft.responses.formats import get_format
     from calibsft.responses.prompts import Prompting
     from calibsft.rl.methods import get_method
     from calibsft.rl.train import train_policy
 
+    method = get_method("rlcr").settings(**settings)
+    train_policy(
+        "no such model", [], {}, method, Prompting(get_format("probability")), 0, folder, engine=engine
+    )
+
+
+def test_rl_refuses_an_engine_that_cannot_follow_a_training(tmp_path: Path) -> None:
     require_trainable(default_engine())
     engine = ENGINES["scripted"].settings(responses=tmp_path / "r.csv")
     with pytest.raises(InputError, match=r"'scripted' cannot sample from a model in training"):
-        train_policy(
-            "no such model", [], {}, get_method("rlcr").settings(), Prompting(get_format("probability")), 0, tmp_path,
-            engine=engine,
-        )  # fmt: skip
+        start_rl(tmp_path, engine)
+
+
+def test_rl_with_a_served_policy_needs_a_server(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"rl\.servers\.urls"):
+        start_rl(tmp_path, policy="served")

@@ -64,6 +64,12 @@ MALFORMED = {
 OTHER_ROLES = {
     # The library that loads a checkpoint, as cards name it.
     ("engine", "transformers"): {"cards.py"},
+    # What samples in verl, by verl's name for it; the package that serves a policy in training.
+    ("engine", "vllm"): {
+        "integrations/verl/rl_config.py",
+        "engines/policy/serve.py",
+        "engines/policy/weights.py",
+    },
     # A benchmark's own grader has its name.
     ("benchmark", "hotpotqa"): {"verify/__init__.py", "verify/hotpotqa.py"},
     ("benchmark", "drop"): {"verify/__init__.py", "verify/drop.py"} | MALFORMED,

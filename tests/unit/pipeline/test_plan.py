@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from calibsft.pipeline import Planned, plan, stage_names
-from calibsft.recipe import load_recipe, recipe_folders
+from calibsft.recipe import load_recipe
 from calibsft.report.lineage import Lineage
 from calibsft.responses.parse import render
+from calibsft.shipped import RECIPES, shipped_folders
 
-SHIPPED = sorted(path for folder in recipe_folders() for path in folder.rglob("*.yaml"))
+SHIPPED = sorted(path for folder in shipped_folders(RECIPES) for path in folder.rglob("*.yaml"))
 TINY = [
     "base", "eval-base", "rollout", "verify", "build", "sft", "eval-calibsft", "prior-base", "rlcr", "eval-rlcr",
     "prior-calibsft", "calibsft-rlcr", "eval-calibsft-rlcr", "report",

@@ -1,5 +1,6 @@
 """Recipes: all that ship load, overrides, and how mistakes are told."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,11 +8,12 @@ import yaml
 
 from calibsft.errors import InputError
 from calibsft.pipeline import load_checked
-from calibsft.recipe import Recipe, find_recipe, load_recipe, recipe_folders
+from calibsft.recipe import Recipe, find_recipe, load_recipe, shipped_machines, shipped_recipes
 from calibsft.settings import parse_overrides, validated
 from calibsft.sft.settings import SftSettings
+from calibsft.shipped import RECIPES, shipped_folders
 
-SHIPPED = sorted(path for folder in recipe_folders() for path in folder.rglob("*.yaml"))
+SHIPPED = sorted(path for folder in shipped_folders(RECIPES) for path in folder.rglob("*.yaml"))
 
 
 def refusal(name: str, overrides: list[str] | None = None) -> str:
@@ -39,7 +41,9 @@ def test_every_shipped_recipe_loads_and_survives_being_printed(path: Path, tmp_p
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_every_shipped_recipe_begins_with_its_command(path: Path) -> None:
-    name = next(str(path.relative_to(d).with_suffix("")) for d in recipe_folders() if path.is_relative_to(d))
+    name = next(
+        str(path.relative_to(d).with_suffix("")) for d in shipped_folders(RECIPES) if path.is_relative_to(d)
+    )
     header = [line for line in path.read_text().splitlines() if line.startswith("#")]
     assert any(f"calibsft run {name}" in line for line in header)
 
@@ -328,3 +332,73 @@ def test_validated_names_its_source() -> None:
 def test_a_watcher_of_fine_tuning_that_does_not_exist_is_refused_before_anything_runs() -> None:
     with pytest.raises(InputError, match=r"unknown name in report_to 'wanbd'; did you mean 'wandb'"):
         load_recipe("tiny", ["sft.report_to=wanbd"])
+
+
+def test_a_recipe_extends_one_beside_it_key_by_key(tmp_path: Path) -> None:
+    (tmp_path / "first.yaml").write_text("name: first\nseed: 3\nsft: {steps: 7, beta: 0.25}\n")
+    (tmp_path / "second.yaml").write_text("extends: first.yaml\nsft: {steps: 9}\npipelines: [[rlcr]]\n")
+    (tmp_path / "third.yaml").write_text("extends: second.yaml\nseed: 4\n")
+    recipe = load_recipe(str(tmp_path / "third.yaml"))
+    assert (recipe.name, recipe.seed) == ("first", 4)
+    assert (recipe.sft.steps, recipe.sft.beta, recipe.pipelines) == (9, 0.25, (("rlcr",),))
+    assert "extends" not in recipe.to_yaml()
+
+
+def test_a_recipe_extends_a_shipped_one_by_name(tmp_path: Path) -> None:
+    recipe = load_recipe(written(tmp_path, "extends: tiny\nseed: 5\n"))
+    assert recipe == load_recipe("tiny", ["seed=5"])
+
+
+@pytest.mark.parametrize(
+    "base, said",
+    [
+        ("tinny", "mine.yaml, extends: no recipe is called 'tinny'; did you mean 'tiny'?"),
+        ("gone.yaml", "mine.yaml, extends: gone.yaml: no such recipe file"),
+        ("[tiny, tiny-rl]", "mine.yaml: extends names one recipe; write it as extends: qwen3-8b/calibsft"),
+        ("mine.yaml", "mine.yaml: this recipe extends itself; remove extends in one of the files"),
+    ],
+)
+def test_a_recipe_that_cannot_be_extended_is_refused(tmp_path: Path, base: str, said: str) -> None:
+    assert said in refusal(written(tmp_path, f"extends: {base}\n"))
+
+
+def test_layers_lie_over_the_recipe_in_turn_and_under_overrides(tmp_path: Path) -> None:
+    for name, text in {
+        "a.yaml": "seed: 1\nsft: {steps: 5}\n",
+        "b.yaml": "sft: {beta: 0.25}\nseed: 2\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    layers = [str(tmp_path / "a.yaml"), str(tmp_path / "b.yaml")]
+    recipe = load_recipe("tiny", ["sft.beta=0.75"], layers)
+    assert (recipe.name, recipe.seed, recipe.sft.steps, recipe.sft.beta) == ("tiny", 2, 5, 0.75)
+    assert recipe.sft.batch_size == load_recipe("tiny").sft.batch_size
+
+
+@pytest.mark.parametrize(
+    "layer, said",
+    [
+        ("9-gpus", "no machine is called '9-gpus'; did you mean '8-gpus'?"),
+        ("gone.yaml", "gone.yaml: no such machine file"),
+    ],
+)
+def test_a_layer_that_is_not_there_is_refused(layer: str, said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        load_recipe("tiny", [], [layer])
+
+
+def test_a_wrong_key_in_a_layer_is_refused_with_the_names_of_both_files(tmp_path: Path) -> None:
+    layer = written(tmp_path, "sft: {stepps: 5}\n")
+    with pytest.raises(InputError, match=r"tiny\.yaml with .*mine\.yaml: unknown key 'sft\.stepps'"):
+        load_recipe("tiny", [], [layer])
+
+
+@pytest.mark.parametrize("machine", shipped_machines())
+@pytest.mark.parametrize("name", sorted(set(shipped_recipes()) - {"tiny", "tiny-rl", "smollm2"}))
+def test_every_recipe_of_the_paper_plans_on_every_machine(name: str, machine: str) -> None:
+    recipe = load_checked(name, [], [machine])
+    assert recipe.launch.gpu_memory_gb == 80 and recipe.rl.policy == "served"
+
+
+@pytest.mark.parametrize("path", shipped_machines().values(), ids=lambda path: path.stem)
+def test_every_shipped_machine_begins_with_its_command(path: Path) -> None:
+    assert f"--with {path.stem}" in path.read_text().splitlines()[0]

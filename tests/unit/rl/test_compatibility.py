@@ -1,9 +1,6 @@
 """What RL refuses before it begins or goes on, and what of a training is kept."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
-from types import SimpleNamespace
 from typing import get_args
 
 import numpy as np
@@ -19,7 +16,6 @@ from calibsft.rl.methods import METHODS, method_settings
 from calibsft.rl.options import AnswerIsRewarded, DividesByDeviation, LooksAtGroup, RewardsConfidence
 from calibsft.rl.scoring import Response, ScoredGroup
 from calibsft.rl.settings import MethodSettings, RlSettings
-from calibsft.rl.trainer import RlTrainer
 from calibsft.settings import validated
 from calibsft.sft.loss import Counts, token_weights
 from calibsft.sft.settings import SftSettings
@@ -42,13 +38,6 @@ def test_a_watcher_that_does_not_exist_or_is_not_installed_is_refused(
         validated(RlSettings, {"report_to": "tensorboard"}, "rl")
     monkeypatch.setattr(training_settings, "find_spec", lambda _: object())
     assert validated(RlSettings, {"report_to": "tensorboard"}, "rl").report_to == ("tensorboard",)
-
-
-def test_a_training_is_not_resumed_by_another_number_of_processes(tmp_path: Path) -> None:
-    (tmp_path / "0-sampling.json").write_text(json.dumps({"processes": 2}))
-    trainer = SimpleNamespace(args=SimpleNamespace(world_size=1, process_index=0))
-    with pytest.raises(InputError, match="began with 2 processes and now has 1"):
-        RlTrainer.load_sampling(trainer, tmp_path)
 
 
 OPTIONS = {

@@ -17,7 +17,6 @@ from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.rl.batches import rewards_of
 from calibsft.rl.method import Group
 from calibsft.rl.methods import METHODS
-from calibsft.rl.outcomes import outcome_of
 from calibsft.rl.policy import Policy
 from calibsft.rl.questions import TrainingQuestion
 from calibsft.rl.sampling import GroupSampler, QuestionPlan, Visit
@@ -147,22 +146,42 @@ def test_without_any_contrast_the_counts_are_named() -> None:
         steps.next_step()
 
 
-def beside(kinds: Iterator[Sequence[bool]], produce: object) -> GroupSampler:
-    """A sampler whose outcomes are exchanged with a process that generates four groups of `kinds` in every step."""
-    steps = sampler(produce, max_batches=1)
-    steps.exchange = lambda own: [own, outcome_of(4, World(kinds).produce(range(4)), 1)]  # type: ignore[arg-type]
-    return steps
+@pytest.mark.parametrize("shares", [2, 3])
+def test_processes_that_share_the_visits_train_on_the_groups_of_one(shares: int) -> None:
+    kinds = [(MIXED, WRONG, RIGHT, None)[i] for i in np.random.default_rng(0).integers(0, 4, 400)]
+
+    def of_visits(visits: Sequence[Visit]) -> list[ScoredGroup | None]:
+        places = [7 * visit.number + int(visit.question.id[1:]) for visit in visits]
+        return [group(f"g{place}", kinds[place]) if kinds[place] else None for place in places]
+
+    def batch(visits: Sequence[Visit], share: int) -> list[ScoredGroup | None]:
+        return of_visits(visits[share::shares])
+
+    alone = sampler(of_visits)
+    together = [sampler(of_visits) for _ in range(shares)]
+    for share, one in enumerate(together):
+        one.share, one.shares = share, shares
+        # What the others would send: every process works on the same visits.
+        one.gather = lambda own, one=one: [
+            found
+            for other in range(shares)
+            for found in batch(list(islice(one.plan.visits(one.asked), one.size)), other)
+        ]
+    for _ in range(12):
+        step = alone.next_step()
+        for one in together:
+            found = one.next_step()
+            assert names(found.kept) == names(step.kept) and names(found.generated) == names(step.generated)
+            assert (one.asked, names(one.surplus)) == (alone.asked, names(alone.surplus))
 
 
-def test_a_step_is_refused_only_where_no_process_has_anything_to_learn_from(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    step = beside(endless(MIXED), World(endless(WRONG)).produce).next_step()
-    assert step.kept == () and len(step.generated) == 4
-    assert "only 1 of 8 groups had right and wrong responses" in capsys.readouterr().err
-    assert beside(endless(MIXED), lambda visits: []).next_step().generated == ()
-    malformed = [group("g", WRONG, ["truncated", "truncated"])] * 4
-    assert len(beside(endless(MIXED), lambda visits: malformed).next_step().generated) == 4
+def test_each_process_generates_its_own_share_of_the_visits() -> None:
+    world = World(endless(MIXED))
+    steps = sampler(world.produce, size=5)
+    steps.share, steps.shares = 1, 2
+    steps.gather = lambda own: [group("a", MIXED)] * 3 + own
+    assert names(steps.next_step().kept) == ["a", "g0", "a", "g1", "a"]
+    assert world.visits == list(islice(steps.plan.visits(0), 5))[1::2]
 
 
 def test_nothing_but_malformed_responses_is_refused_with_the_most_frequent_reason() -> None:
@@ -176,12 +195,12 @@ def test_nothing_but_malformed_responses_is_refused_with_the_most_frequent_reaso
 
 def test_golds_that_cannot_be_read_are_named_as_the_cause() -> None:
     with pytest.raises(InputError, match="no gold answer of the questions asked could be read"):
-        sampler(lambda visits: []).next_step()
+        sampler(lambda visits: [None] * len(visits)).next_step()
 
 
 def test_golds_that_cannot_be_read_are_made_up_for_by_other_questions() -> None:
     world = World(endless(MIXED))
-    steps = sampler(lambda visits: world.produce(visits[:-1]))
+    steps = sampler(lambda visits: [*world.produce(visits[:-1]), None])
     step = steps.next_step()
     assert names(step.kept) == ["g0", "g1", "g2", "g3"] and steps.asked == 8
 
@@ -190,7 +209,7 @@ def test_a_step_that_generates_no_group_is_refused_even_with_a_surplus() -> None
     world = World(endless(MIXED))
     steps = sampler(world.produce, size=2, max_batches=2)
     steps.surplus = [group("left over", MIXED)]
-    steps.produce = lambda visits: []
+    steps.produce = lambda visits: [None] * len(visits)
     with pytest.raises(InputError, match="no gold answer"):
         steps.next_step()
 
@@ -215,16 +234,8 @@ def test_every_question_comes_once_per_round_and_rounds_are_shuffled_anew() -> N
     assert taken(QuestionPlan(questions(7), 4), 42) != taken(plan, 42)
 
 
-@pytest.mark.parametrize("shares", [2, 3, 7])
-def test_processes_share_the_plan_without_gap_or_overlap(shares: int) -> None:
-    whole = taken(QuestionPlan(questions(7), 3), 12 * shares)
-    for share in range(shares):
-        assert taken(QuestionPlan(questions(7), 3, share, shares), 12) == whole[share::shares]
-
-
-@pytest.mark.parametrize("share, shares", [(0, 1), (1, 2)])
-def test_a_plan_goes_on_exactly_where_it_stopped(share: int, shares: int) -> None:
-    plan = QuestionPlan(questions(5), 3, share, shares)
+def test_a_plan_goes_on_exactly_where_it_stopped() -> None:
+    plan = QuestionPlan(questions(5), 3)
     whole = taken(plan, 30)
     assert all(taken(plan, 30 - start, start) == whole[start:] for start in range(30))
 
@@ -271,13 +282,13 @@ class Recorder(TextEngine):
         self.requests.append(request)
         return [""] * len(request.seeds)
 
-    def score(self, asked: object, completions: object) -> list[ScoredGroup]:
+    def score(self, asked: object, completions: object) -> list[None]:
         return []
 
 
 def test_no_seed_is_used_twice_and_a_visit_always_has_the_same_ones() -> None:
     recorder = Recorder()
-    policy = Policy(recorder, recorder, Sampling(), 4, 0)  # type: ignore[arg-type]
+    policy = Policy(recorder, None, recorder, Sampling(), 4, 0)  # type: ignore[arg-type]
     plan = QuestionPlan(questions(3), 3)
     policy.produce(list(islice(plan.visits(0), 9)))
     seeds = [seed for request in recorder.requests for seed in request.seeds]

@@ -178,7 +178,11 @@ def test_a_gold_that_cannot_be_read_drops_its_group_and_no_other(verifier: Verif
     row = [completion(answer("7")), completion(answer("399"))]
     asked = [question(), question("9^{9^{9^9}}", "math"), question("7")]
     found = scorer(verifier).score(asked, [row] * 3)
-    assert [group.group.correct_G.tolist() for group in found] == [[False, True], [True, False]]
+    assert [group and group.group.correct_G.tolist() for group in found] == [
+        [False, True],
+        None,
+        [True, False],
+    ]
 
 
 def test_hostile_answers_cost_their_own_verdict_only(verifier: Verifier) -> None:
@@ -217,7 +221,11 @@ def test_a_judge_grades_what_is_rewarded_and_is_told_the_question() -> None:
     unjudged = [completion(answer("398")), completion(answer("13"))]
     with Verifier(answer_judge(model)) as verifier:
         found = scorer(verifier).score(asked, [row, row, unjudged])
-    assert [group.group.correct_G.tolist() for group in found] == [[True, False], [True, False]]
+    assert [group and group.group.correct_G.tolist() for group in found] == [
+        [True, False],
+        [True, False],
+        None,
+    ]
     assert sum("Which city?" in prompt.user for prompt in model.prompts) == 2
 
 
@@ -226,7 +234,7 @@ def test_a_group_with_a_response_that_is_not_judged_is_left_out_and_said(
 ) -> None:
     row = [completion(answer("398")), completion(answer("13"))]
     with Verifier(answer_judge(EvenNumbers())) as verifier:
-        assert scorer(verifier).score([question("a city", "judge")], [row]) == []
+        assert scorer(verifier).score([question("a city", "judge")], [row]) == [None]
     assert "the judge gave no verdict on a response to question '57*7'" in capsys.readouterr().err
 
 

@@ -15,6 +15,7 @@ from calibsft.engines.openai.protocols import PLAIN, Chat, Completions, Way
 from calibsft.errors import InputError
 from calibsft.hub import name_and_revision
 from calibsft.progress import info
+from calibsft.served.checks import SAMPLE_TEXT, served_context
 from calibsft.served.fleet import FIRST_PAUSE, LONGEST_PAUSE, Fleet
 from calibsft.served.pauses import growing_pause
 from calibsft.served.role import Role
@@ -29,10 +30,6 @@ ROLE = Role(
     when_slow="raise engine.timeout or lower engine.concurrency",
     when_busy="lower engine.concurrency, or run again later",
     when_refused="choose another engine",
-)
-# Digits, tags, spaces, accents and symbols: two tokenizers that split all of it alike are the same for our purposes.
-SAMPLE_TEXT = (
-    "<think>12*34=408, so 3.14159 < 100.\n\n\tVérifions: l'été à 20°C…</think> <answer>-7</answer>日本語🙂"
 )
 # Ways to ask for chat, the best first: the name of the field for the most tokens, and fields that hosted APIs refuse.
 CHATS: tuple[tuple[str, Reply], ...] = (
@@ -123,7 +120,7 @@ class _Check:
             raise InputError(
                 f"{ROLE.who} at {self.server.url} has no model '{name}' (it lists {names}); correct {ROLE.model}"
             )
-        return name, _context(found[name])
+        return name, served_context(found[name])
 
     async def _completions(self) -> Way:
         """Completions of token ids, if the server gives them; else chat, unless the settings exclude that."""
@@ -179,13 +176,6 @@ class _Check:
                 continue
             return Chat(self.tokenizer, limit, common)
         raise refusal
-
-
-def _context(listed: Reply) -> int | None:
-    """The context of a model as vLLM and llama.cpp list it; None if the server does not say."""
-    meta = listed.get("meta")
-    lengths = listed.get("max_model_len"), meta.get("n_ctx") if isinstance(meta, dict) else None
-    return next((length for length in lengths if type(length) is int and length > 0), None)
 
 
 def _tell(way: Way) -> None:

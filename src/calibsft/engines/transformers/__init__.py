@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from calibsft.engines.engine import Engine, EngineKind, Model, Tokenizer, TrainableEngine
-from calibsft.engines.settings import EngineSettings
+from calibsft.engines.settings import EngineSettings, Occupied
 from calibsft.settings import Flag
 
 MAX_ROWS = 64
@@ -20,6 +20,9 @@ class TransformersSettings(EngineSettings):
         Flag("--max-rows", always=True),
         Field(ge=1, description="sequences decoded side by side: more are faster, fewer need less memory"),
     ] = MAX_ROWS
+
+    def occupied(self) -> Occupied:
+        return Occupied(1, None, self.max_rows)
 
 
 def load(settings: TransformersSettings, model: str, device: str, dtype: str) -> Engine:

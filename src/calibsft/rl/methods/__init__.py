@@ -1,5 +1,6 @@
 """The RL methods, one file each, and their settings."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from calibsft.errors import unknown_name
@@ -36,3 +37,9 @@ def get_method(name: str) -> Method:
 def method_settings(name: str, given: dict[str, Any], source: str) -> MethodSettings:
     """The settings of the method called `name`; refuses those that it does not have, by name."""
     return validated(get_method(name).settings, {**given, "name": name}, source, CHOICE)
+
+
+def method_of(settings: MethodSettings) -> Method:
+    """The method that `settings` name, dividing its advantages as they say."""
+    method = get_method(settings.name)
+    return replace(method, divide_by_std=method.divide_by_std and not settings.option("mean_only"))
