@@ -35,9 +35,10 @@ STAGES = {
 }  # fmt: skip
 
 
-def run(out: Path, *changes: str, fresh: bool = False, status: int = 0) -> tuple[str, str]:
+def run(out: Path, *changes: str, fresh: bool = False, until: str = "", status: int = 0) -> tuple[str, str]:
     settings = [word for setting in (*SMALL, *changes) for word in ("--set", setting)]
-    words = ["run", "tiny", "--out", str(out), *settings, *(["--fresh"] if fresh else [])]
+    further = [*(["--fresh"] if fresh else []), *(["--until", until] if until else [])]
+    words = ["run", "tiny", "--out", str(out), *settings, *further]
     done = warm_start.run(words, environment=ENVIRONMENT)
     assert done.returncode == status, done.stderr
     return done.stdout, done.stderr
@@ -206,7 +207,11 @@ def test_a_model_and_questions_of_ones_own(short_base: Path, tmp_path: Path) -> 
         f"model={short_base}", f"questions.source={tmp_path / 'questions.jsonl'}", "questions.limit=10", "rollout.samples=30",
         "eval.benchmarks=[cross]", "pipelines=[[rlcr]]", "jobs=1",
     )  # fmt: skip
+    stdout, _ = run(tmp_path / "run", *changes, until="verify")
+    assert stdout == f"finished: {tmp_path / 'run' / 'verify'}\n"
+    assert {path.parent.name for path in tmp_path.glob("run/*/manifest.json")} == {"rollout", "verify"}
     stdout, stderr = run(tmp_path / "run", *changes)
+    assert skipped(stderr) == ["rollout", "verify"]
     assert "\nbase: " not in stderr and "Out of distribution" in stdout and "Base→RLCR" in stdout
     assert manifest(tmp_path / "run", "rlcr")["questions"] <= 10
     assert not (tmp_path / "run" / "build").exists()

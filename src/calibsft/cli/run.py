@@ -8,6 +8,7 @@ from typer import Argument, Option
 from calibsft.cli.options import Fresh, HashCheck, Set
 from calibsft.errors import InputError
 from calibsft.progress import info
+from calibsft.settings.options import comma_separated
 from calibsft.text import printable
 
 if TYPE_CHECKING:
@@ -33,6 +34,13 @@ def run(
         str | None,
         Option(help="Train everything with each of these seeds on the same data, e.g. 0,1,2: mean ± sd."),
     ] = None,
+    until: Annotated[
+        str | None,
+        Option(
+            help="Do only these stages, comma-separated, and what they need, e.g. rollout,eval-base; --dry-run lists the"
+            " stages."
+        ),
+    ] = None,
     fresh: Fresh = False,
     hash_check: HashCheck = True,
     dry_run: Annotated[
@@ -57,6 +65,8 @@ def run(
 
     if rate is not None and not dry_run:
         raise InputError("--rate means nothing without --dry-run; give both, or leave it out")
+    if until is not None and dry_run:
+        raise InputError("--until means nothing with --dry-run; give one of the two")
     chosen = [f"training_seeds=[{seeds}]"] if seeds is not None else []
     resolved = load_checked(recipe, [*(overrides or []), *chosen], layers)
     if dry_run:
@@ -66,6 +76,11 @@ def run(
 
     folder = out or Path("runs") / resolved.run_name
     info(f"run: {folder}")
+    if until is not None:
+        names = comma_separated(until)
+        run_pipeline(resolved, folder, fresh, hash_check, names)
+        print("finished: " + ", ".join(str(folder / name) for name in names))
+        return
     run_pipeline(resolved, folder, fresh, hash_check)
     print(headline(folder))
     print(f"report: {folder / 'report' / 'report.html'}")

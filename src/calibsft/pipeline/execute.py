@@ -8,6 +8,7 @@ finished, and a rerun continues from there.
 import os
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
@@ -18,7 +19,7 @@ from calibsft import progress
 from calibsft.artifacts import MANIFEST, SETTINGS, StageFolder, locked, write_text
 from calibsft.errors import InputError
 from calibsft.pipeline.launched import launch, write_problem
-from calibsft.pipeline.plan import Planned, plan
+from calibsft.pipeline.plan import Planned, plan, up_to
 from calibsft.pipeline.policy_servers import policy_servers
 from calibsft.progress import require_one_process, warn
 from calibsft.recipe import Recipe, load_recipe
@@ -29,16 +30,20 @@ PARENT_CHECK_SECONDS = 1.0
 WORKER_PATIENCE = 10 * PARENT_CHECK_SECONDS
 
 
-def run_pipeline(recipe: Recipe, root: Path, fresh: bool = False, hash_check: bool = True) -> None:
+def run_pipeline(
+    recipe: Recipe, root: Path, fresh: bool = False, hash_check: bool = True, until: Sequence[str] = ()
+) -> None:
     """Do the unfinished stages of `recipe` in `root`.
 
     Parameters
     ----------
     fresh : start over every stage whose settings or inputs changed, instead of refusing.
     hash_check : refuse files of finished stages that differ from their manifests.
+    until : do only these stages and what they need; all stages if it is empty.
     """
     require_one_process("run")
     stages = plan(recipe, root)
+    stages = up_to(stages, until) if until else stages
     _require_one_gpu(recipe, root, stages)
     with locked(root):
         if not fresh:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from calibsft.artifacts.lineage import CALIBSFT, WARMUP
-from calibsft.errors import InputError
+from calibsft.errors import InputError, unknown_name
 from calibsft.launchers import ServerLaunch
 from calibsft.pipeline.chain import Chain, chains
 from calibsft.recipe import Recipe, find_recipe, load_recipe
@@ -70,6 +70,21 @@ def plan(recipe: Recipe, root: Path) -> list[Planned]:
     last = tuple(name for name in found if name not in read)
     report = ReportStage(root=root, name=recipe.name, last=last)
     return [*found.values(), Planned(REPORT, report, last)]
+
+
+def up_to(stages: Sequence[Planned], names: Sequence[str]) -> list[Planned]:
+    """The stages called `names` and all that these need, in order."""
+    known = {planned.name: planned for planned in stages}
+    wanted: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in known:
+            unknown_name("stage", name, list(known))
+        if name not in wanted:
+            wanted.add(name)
+            waiting += known[name].needs
+    return [planned for planned in stages if planned.name in wanted]
 
 
 def load_checked(
