@@ -96,6 +96,13 @@ def exports(folder: Path, recipe: Path, random_checkpoint: Path) -> dict[str, st
     return found
 
 
+def test_the_doctor_finds_the_plug_in_in_verls_registries(folder: Path) -> None:
+    command = [OTHER, "-m", "calibsft", "doctor", "--json"]
+    done = subprocess.run(command, env=ENVIRONMENT, cwd=folder, capture_output=True, text=True, check=False)
+    (found,) = (row for row in json.loads(done.stdout) if row["name"] == "verl")
+    assert found["state"] == "ok" and "calibsft_sync" in found["detail"], found
+
+
 RIGHT, WRONG = response("84", "0.90"), response("1", "0.90")
 HOSTILE = [response("9**9**9**9", "0.90"), response("." * 300, "0.90"), "</answer>" * 40]
 

@@ -16,6 +16,7 @@ import typer
 from calibsft.cli.certify import certify
 from calibsft.cli.decision_command import DecisionOptions
 from calibsft.cli.diagnose import diagnose, sampling_options
+from calibsft.cli.doctor import doctor
 from calibsft.cli.export import export
 from calibsft.cli.launched_stage import launched_stage
 from calibsft.cli.ls import ls
@@ -50,6 +51,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "plot": plot,
     "validate": validate,
     "ls": ls,
+    "doctor": doctor,
 }
 
 app = typer.Typer(

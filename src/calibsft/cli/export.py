@@ -44,6 +44,6 @@ def export(
         unknown_name("trainer", trainer, list(TRAINERS))
     found = find_training(recipe, pipeline, run, model, overrides or [])
     folder = out or Path("exports") / found.name
-    command = TRAINERS[trainer](found.stage, found.name, folder)
+    command = TRAINERS[trainer].export(found.stage, found.name, folder)
     print(printable(f"export: {folder}"))
     print(printable(f"train: {command}"))

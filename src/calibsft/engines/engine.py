@@ -145,12 +145,15 @@ class EngineKind(Generic[S]):
     """One engine as `ENGINES` lists it; the `name` of its settings is that of the engine.
 
     `load` takes settings, model, device and dtype, and imports heavy libraries. `for_training` makes an engine for RL from
-    settings, a model in memory and its tokenizer; None if it cannot be used for RL.
+    settings, a model in memory and its tokenizer; None if it cannot be used for RL. `needs` are the modules that it imports, and
+    `install` says how they are installed.
     """
 
     settings: type[S]
     load: Callable[[S, str, str, str], Engine]
     for_training: Callable[[S, Model, Tokenizer], TrainableEngine] | None = None
+    needs: tuple[str, ...] = ()
+    install: str = "pip install calibsft"
 
 
 def sample_seed(run_seed: int, dataset: str, question_id: str, sample: int) -> int:

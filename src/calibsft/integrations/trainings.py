@@ -51,7 +51,8 @@ def _require_stages(stage: RlStage | SftStage, root: Path, recipe: str) -> None:
         read.append(Path(stage.model))
     for path in read:
         if not path.exists():
+            stage_name = path.relative_to(root).parts[0] if path.is_relative_to(root) else path.name
             raise InputError(
-                f"{path}: not made yet; run calibsft run {recipe} --out {root} first"
+                f"{path}: not made yet; run calibsft run {recipe} --out {root} --until {stage_name} first"
                 + (", or give another checkpoint with --model" if path == Path(stage.model) else "")
             )

@@ -56,6 +56,7 @@ ROOMS = [
     "pipeline",
     "integrations",
     "estimates",
+    "doctor",
     "gateway",
     "cli",
     "api",

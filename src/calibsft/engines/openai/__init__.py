@@ -92,4 +92,4 @@ def load(settings: OpenAiSettings, model: str, device: str, dtype: str) -> Engin
     return connect(settings, model)
 
 
-OPENAI = EngineKind(OpenAiSettings, load)
+OPENAI = EngineKind(OpenAiSettings, load, needs=("aiohttp",))

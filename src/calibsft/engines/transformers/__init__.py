@@ -40,4 +40,4 @@ def for_training(settings: TransformersSettings, model: Model, tokenizer: Tokeni
     return TransformersEngine(model, tokenizer, settings.max_rows)
 
 
-TRANSFORMERS = EngineKind(TransformersSettings, load, for_training)
+TRANSFORMERS = EngineKind(TransformersSettings, load, for_training, needs=("torch", "transformers"))

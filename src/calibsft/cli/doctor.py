@@ -1,0 +1,42 @@
+"""`calibsft doctor`: what this environment has, what works in it, and what to do about the rest."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from typer import Exit
+
+from calibsft.cli.options import AsJson, print_lines
+from calibsft.progress import info
+from calibsft.text_table import table_lines
+
+if TYPE_CHECKING:
+    from calibsft.doctor import Finding
+
+
+def doctor(as_json: AsJson = False) -> None:
+    """Look at this environment: packages, engines, plug-ins, GPUs, disk, and how to get what is missing.
+
+    Every library is really loaded, which may take a minute. Ends with code 1 if something is broken; what is only absent is
+    optional.
+    """
+    from calibsft.doctor import findings
+
+    info("doctor: loading libraries, each in a process of its own")
+    found = list(findings())
+    print_lines(list(_lines(found)), [asdict(finding) for finding in found], as_json)
+    if any(finding.state == "broken" for finding in found):
+        raise Exit(1)
+
+
+def _lines(found: Iterable["Finding"]) -> Iterator[str]:
+    """A table for each part, aligned over all of them, with remedies below what needs one."""
+    rows = list(found)
+    lines = iter(table_lines([[one.state, one.name, one.detail] for one in rows], left=(0, 1, 2)))
+    for part, members in groupby(rows, lambda one: one.part):
+        yield part
+        for one in members:
+            yield f"  {next(lines)}"
+            if one.remedy:
+                yield f"          → {one.remedy}"

