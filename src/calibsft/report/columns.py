@@ -62,6 +62,8 @@ FURTHER_COLUMNS: tuple[Column, ...] = (
 # The first and the last steps of one training do not compete: neither is marked as better.
 TRAINING_COLUMNS: tuple[Column, ...] = tuple(replace(column, better=None) for column in (*JUDGED, DISTINCT))
 SEED_COLUMNS: tuple[Column, ...] = (*_over_datasets(MAIN), DISTINCT)
+# Unreadable confidences and answers count as 0, which would make a model that states none the best calibrated one.
+MOSTLY_UNREADABLE = 0.5
 
 
 def metric_table(
@@ -90,8 +92,12 @@ def _column_cells(column: Column, parts: Sequence[Metrics]) -> list[Cell]:
     texts = [MISSING if value is None else column.write(value) for value in values]
     ends = [part.get("intervals", {}).get(column.name) or () for part in parts]
     spans = [" – ".join(map(column.write, end)) for end in ends]
-    known = [value for value in values if value is not None]
+    competes = [part.get("unreadable", 0) < MOSTLY_UNREADABLE for part in parts]
+    known = [value for value, able in zip(values, competes, strict=True) if able and value is not None]
     best = column.best(known) if len(known) > 1 and len(set(texts)) > 1 else None
     # Marked by what is shown: two models that print the same number are equally good.
     marked = None if best is None else column.write(best)
-    return [Cell(text, best=text == marked, span=span) for text, span in zip(texts, spans, strict=True)]
+    return [
+        Cell(text, best=able and text == marked, span=span)
+        for text, able, span in zip(texts, competes, spans, strict=True)
+    ]

@@ -49,7 +49,8 @@ MEASURES = (
     "Means over benchmarks except pooled ECE; below a figure its 95 % interval by drawing questions. A confidence that"
     " cannot be read counts as 0; Unreadable is the share of such responses, Malformed that of responses which do not"
     " keep to the format, readable or not."
-    f" ECE: {ECE_CONVENTION}. ↑ more is better, ↓ less is better; bold is best."
+    f" ECE: {ECE_CONVENTION}. ↑ more is better, ↓ less is better; bold is best, among models"
+    " with readable confidences in more than half of their responses."
 )
 
 

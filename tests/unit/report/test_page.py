@@ -123,6 +123,15 @@ def test_only_the_best_is_marked_and_never_a_tie_of_all_or_a_column_without_dire
     assert best["Effective support"] == [False, False]
 
 
+def test_a_model_that_states_no_readable_confidence_is_never_the_best_calibrated_one() -> None:
+    unreadable = pl.lit(None, BASE.rows.schema["confidence"])
+    silent = score_table(BASE.rows.with_columns(confidence=unreadable, correct=pl.lit(False)))
+    inside = headline_tables(["Silent", *LABELS], [silent, *SCORES])[0]
+    place = inside.header.index("Brier ↓")
+    assert [row[place].text for row in inside.rows][0] == "0.000"
+    assert [row[place].best for row in inside.rows] == [False, False, True]
+
+
 def test_models_that_print_the_same_best_number_are_marked_alike() -> None:
     inside = headline_tables(["A", "B", "C"], [SCORES[1], SCORES[0], SCORES[1]])[0]
     assert [row[inside.header.index("Brier ↓")].best for row in inside.rows] == [True, False, True]
