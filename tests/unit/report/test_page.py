@@ -128,7 +128,7 @@ def test_a_model_that_states_no_readable_confidence_is_never_the_best_calibrated
     silent = score_table(BASE.rows.with_columns(confidence=unreadable, correct=pl.lit(False)))
     inside = headline_tables(["Silent", *LABELS], [silent, *SCORES])[0]
     place = inside.header.index("Brier ↓")
-    assert [row[place].text for row in inside.rows][0] == "0.000"
+    assert inside.rows[0][place].text == "0.000"
     assert [row[place].best for row in inside.rows] == [False, False, True]
 
 
