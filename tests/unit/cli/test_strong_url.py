@@ -5,6 +5,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from transformers import GenerationConfig
 
 from calibsft.playground.tokenizer import build_tokenizer
 from command import Command
@@ -45,6 +46,29 @@ def test_the_strong_side_is_sampled_graded_and_counted(
     tokens = pl.read_parquet("strong/rollouts/part-*.parquet")["token_ids"].list.len().sum()
     usage = json.loads(Path("strong/rollouts/usage.json").read_text())
     assert usage["completion_tokens"] == tokens and usage["prompt_tokens"] > 0
+
+
+def test_a_name_that_only_the_servers_know_is_not_looked_up_on_the_hub(
+    calibsft: Command, local: str, random_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up = []
+
+    def from_pretrained(name: str, **_: str) -> GenerationConfig:
+        looked_up.append(name)
+        return GenerationConfig()
+
+    monkeypatch.setattr(GenerationConfig, "from_pretrained", from_pretrained)
+    with two_servers(tmp_path, failing=0.0) as servers:
+        strong = (
+            "--strong-url",
+            servers[0].url,
+            "--strong-model",
+            "flaky",
+            "--strong-tokenizer",
+            random_checkpoint,
+        )
+        assert calibsft("route", local, "--epsilon", 0.2, *strong)[0] == 0
+    assert looked_up == [str(random_checkpoint)]
 
 
 def test_wrong_input_is_one_sentence(

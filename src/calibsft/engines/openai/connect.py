@@ -44,8 +44,9 @@ def connect(settings: OpenAiSettings, model: str) -> OpenAiEngine:
     """An engine of the servers in `settings`, which must serve `model`."""
     from calibsft.models import load_tokenizer, named_end_ids
 
-    tokenizer = load_tokenizer(settings.tokenizer or model)
-    end_ids = named_end_ids(tokenizer, model)
+    checkpoint = settings.checkpoint(model)
+    tokenizer = load_tokenizer(checkpoint)
+    end_ids = named_end_ids(tokenizer, checkpoint)
     limits = (settings.concurrency, settings.timeout, settings.retries)
     fleet = Fleet(ROLE, settings.urls, settings.model or name_and_revision(model)[0], *limits)
     checked = fleet.ask_each(lambda server: _Check(server, settings, model, tokenizer, end_ids).run())
