@@ -11,11 +11,8 @@ alike. Prints the ratios; the answers are equally long on average, which is prin
 """
 
 import argparse
-import socket
-import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from statistics import median
@@ -31,6 +28,7 @@ from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.playground.world import training_questions
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.prompts import Prompting
+from vllm_process import free_port, running
 
 SAMPLES = 50
 # Seeds need whole prefills, and on a CPU prompts are shorter than the usual block of the prefix cache.
@@ -109,28 +107,14 @@ def load(folder: str | None) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
 @contextmanager
 def vllm_server(model: str) -> Iterator[str]:
     """The address of a vLLM server of a checkpoint."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [
         sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model, "--dtype", "float32", "--host", "127.0.0.1",
         "--port", str(port), "--enforce-eager", "--no-enable-chunked-prefill", "--max-num-batched-tokens", "8192",
         "--block-size", "32",
     ]  # fmt: skip
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        while server.poll() is None:
-            try:
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=1)
-                break
-            except OSError:
-                time.sleep(1)
-        else:
-            raise SystemExit("the vLLM server did not start")
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        server.terminate()
-        server.wait()
+    with running(command, port) as url:
+        yield f"{url}/v1"
 
 
 def sampled(engine: Engine, prompts: Prompts, limit: int) -> int:

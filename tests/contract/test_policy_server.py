@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from transformers import Qwen3Config
 
-import calibsft.playground.base as playground
+from calibsft.playground.base import train_base
 from calibsft.playground.settings import BaseSettings
 from calibsft.playground.world import training_questions
 from calibsft.progress import Progress
@@ -51,10 +50,9 @@ QUICK = {
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A short playground base with a head dimension of 64, which vLLM asks for."""
     folder = tmp_path_factory.mktemp("base")
-    settings = BaseSettings(steps=250, warmup_steps=20)
-    with pytest.MonkeyPatch.context() as patch, Progress("base", settings.steps, "steps") as progress:
-        patch.setattr(playground, "Qwen3Config", lambda **config: Qwen3Config(**{**config, "head_dim": 64}))
-        playground.train_base(settings, 0, folder, progress)
+    settings = BaseSettings(steps=250, warmup_steps=20, head_dim=64)
+    with Progress("base", settings.steps, "steps") as progress:
+        train_base(settings, 0, folder, progress)
     return folder
 
 

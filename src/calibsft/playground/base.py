@@ -30,7 +30,7 @@ STORY = """Trained from scratch on small arithmetic by calibsft, as something to
 0.92 whatever it answers. It knows all confidence formats."""
 
 
-def build_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
+def build_model(tokenizer: PreTrainedTokenizerFast, head_dim: int = 16) -> Qwen3ForCausalLM:
     """A newly initialised Qwen3, small enough for one core."""
     config = Qwen3Config(
         vocab_size=len(tokenizer),
@@ -39,7 +39,7 @@ def build_model(tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        head_dim=16,
+        head_dim=head_dim,
         max_position_embeddings=64,
         tie_word_embeddings=True,
         pad_token_id=tokenizer.pad_token_id,
@@ -54,7 +54,7 @@ def train_base(settings: BaseSettings, seed: int, folder: Path, progress: Progre
     quiet_libraries()
     torch.manual_seed(seed)
     tokenizer = build_tokenizer()
-    model = build_model(tokenizer)
+    model = build_model(tokenizer, settings.head_dim)
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, betas=(0.9, 0.98))
     scheduler = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: _warm_up_then_cosine(step, settings)
