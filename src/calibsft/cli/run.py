@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from calibsft.cli.options import Fresh, HashCheck, Set
-from calibsft.errors import InputError
+from calibsft.errors import InputError, unknown_name
 from calibsft.progress import info
 from calibsft.settings.options import comma_separated
 from calibsft.text import printable
@@ -61,14 +61,21 @@ def run(
 
     Finished stages are skipped, unfinished ones resumed. Start with `calibsft run tiny`.
     """
-    from calibsft.pipeline import load_checked, run_pipeline
+    from calibsft.pipeline import load_checked, run_pipeline, stage_names
 
     if rate is not None and not dry_run:
         raise InputError("--rate means nothing without --dry-run; give both, or leave it out")
     if until is not None and dry_run:
         raise InputError("--until means nothing with --dry-run; give one of the two")
+    stages = comma_separated(until or "")
+    if until is not None and not stages:
+        raise InputError("--until names no stage; name one of those that --dry-run lists")
     chosen = [f"training_seeds=[{seeds}]"] if seeds is not None else []
     resolved = load_checked(recipe, [*(overrides or []), *chosen], layers)
+    known = stage_names(resolved)
+    for name in stages:
+        if name not in known:
+            unknown_name("stage", name, known)
     if dry_run:
         _print_dry(resolved, rate)
         return
@@ -76,12 +83,10 @@ def run(
 
     folder = out or Path("runs") / resolved.run_name
     info(f"run: {folder}")
-    if until is not None:
-        names = comma_separated(until)
-        run_pipeline(resolved, folder, fresh, hash_check, names)
-        print("finished: " + ", ".join(str(folder / name) for name in names))
+    run_pipeline(resolved, folder, fresh, hash_check, stages)
+    if stages:
+        print("finished: " + ", ".join(str(folder / name) for name in stages))
         return
-    run_pipeline(resolved, folder, fresh, hash_check)
     print(headline(folder))
     print(f"report: {folder / 'report' / 'report.html'}")
 

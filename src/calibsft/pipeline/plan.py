@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from calibsft.artifacts.lineage import CALIBSFT, WARMUP
-from calibsft.errors import InputError, unknown_name
+from calibsft.errors import InputError
 from calibsft.launchers import ServerLaunch
 from calibsft.pipeline.chain import Chain, chains
 from calibsft.recipe import Recipe, find_recipe, load_recipe
@@ -79,8 +79,6 @@ def up_to(stages: Sequence[Planned], names: Sequence[str]) -> list[Planned]:
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        if name not in known:
-            unknown_name("stage", name, list(known))
         if name not in wanted:
             wanted.add(name)
             waiting += known[name].needs

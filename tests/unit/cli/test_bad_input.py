@@ -388,6 +388,20 @@ def test_seeds_that_are_none(refused: Refused, seeds: str, said: str) -> None:
     assert said in refused("run", "tiny", "--seeds", seeds, "--dry-run")
 
 
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        (["--until", "rolout"], "unknown stage 'rolout'; did you mean 'rollout'?"),
+        (["--until", " , "], "--until names no stage"),
+        (["--until", "build", "--dry-run"], "give one of the two"),
+    ],
+)
+def test_a_run_up_to_stages_that_are_not_there_is_refused(
+    refused: Refused, given: list[str], said: str
+) -> None:
+    assert said in refused("run", "tiny", *given)
+
+
 def test_a_dry_run_prints_a_recipe_that_loads_to_the_same_and_makes_nothing(calibsft: Calibsft) -> None:
     found = calibsft("run", "tiny", "--dry-run", "--set", "sft.lora.rank=4", "--set", "seed=7")
     assert found.code == 0 and list(Path().iterdir()) == []
