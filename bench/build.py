@@ -1,7 +1,7 @@
 """Seconds and peak memory of `build`, `score` and `verify` on a run of the paper's size, and `build` beside plain pandas.
 
     python bench/build.py [--questions 36915] [--text-bytes 1000] [--tokens 250] [--target calibsft] [--redraws 1]
-                          [--verify-fraction 0.05] [--pandas-questions 10000] [--folder DIR]
+                          [--verify-fraction 0.05] [--pandas-questions 25000] [--folder DIR]
 
 Writes the run first: 50 responses to each question, 1,845,750 by default, with so many bytes of text and token ids each, their
 verdicts and made-up evidence. That takes some 2 GB of disk for a while. `verify` grades the responses to a fraction of the
@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--target", default="calibsft")
     parser.add_argument("--redraws", type=int, default=1)
     parser.add_argument("--verify-fraction", type=float, default=0.05)
-    parser.add_argument("--pandas-questions", type=int, default=10_000, help="0 leaves pandas out")
+    parser.add_argument("--pandas-questions", type=int, default=25_000, help="0 leaves pandas out")
     parser.add_argument("--folder", type=Path, help="where to write; default: a temporary folder")
     given = parser.parse_args()
     with TemporaryDirectory(dir=given.folder) as folder:

@@ -5,16 +5,13 @@ which `tests/contract` runs. `python policy_process.py PORT CHECKPOINT LOG` serv
 """
 
 import json
-import socket
-import subprocess
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from command_process import ENVIRONMENT
+from server_process import ServerProcess
 
 
 class Policy:
@@ -103,30 +100,12 @@ def handler(policy: Policy) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-class PolicyProcess:
-    """A process of this server, which can be killed and started again."""
+class PolicyProcess(ServerProcess):
+    """A process of this server."""
 
     def __init__(self, checkpoint: Path, log: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        super().__init__(__file__, checkpoint, log)
         self.url, self.log = f"http://127.0.0.1:{self.port}", log
-        self._command = [sys.executable, __file__, str(self.port), str(checkpoint), str(log)]
-        self.start()
-
-    def start(self) -> None:
-        self._process = subprocess.Popen(self._command, env=ENVIRONMENT)
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            with socket.socket() as trying:
-                if trying.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.05)
-        raise AssertionError("the server did not start")
-
-    def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
 
     def events(self, kind: str) -> list[str]:
         lines = self.log.read_text().splitlines() if self.log.is_file() else []
