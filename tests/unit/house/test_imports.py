@@ -33,6 +33,10 @@ except SystemExit as end:
 """
 
 
+def test_the_doctor_itself_loads_nothing_heavy() -> None:
+    assert not loaded("import calibsft.doctor") & set(HEAVY)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [["--help"], ["--version"], ["sft", "--help"], ["rollout", "--help"], ["run", "tiny", "--dry-run"]],
