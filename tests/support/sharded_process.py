@@ -14,7 +14,9 @@ from accelerate.utils import DistributedType, FullyShardedDataParallelPlugin
 from torch.distributed.tensor import DTensor
 
 from calibsft.cli import main
+from calibsft.rl.trainer import RlTrainer
 from calibsft.sft.trainer import CalibSftTrainer
+from calibsft.training.checkpoints import PickleFreeTrainer
 
 
 def shard_on_cpu(configuration: Path) -> None:
@@ -39,26 +41,27 @@ def shard_on_cpu(configuration: Path) -> None:
     AcceleratorState.__init__ = init
 
 
-def placement(trainer: CalibSftTrainer, model: Any) -> str:
+def placement(trainer: PickleFreeTrainer, model: Any) -> str:
     if trainer.is_deepspeed_enabled:
         return f"cut by ZeRO-{trainer.deepspeed.zero_optimization_stage()}"
     cut = all(isinstance(parameter, DTensor) for parameter in model.parameters())
     return "cut by FSDP" if cut else "whole"
 
 
-def report_placement() -> None:
-    """Say once how the model that is trained is cut."""
-    compute, said = CalibSftTrainer.compute_loss, []
+def report_placement(kind: type[PickleFreeTrainer]) -> None:
+    """Let trainers of this kind say once how the model that they train is cut."""
+    compute, said = kind.compute_loss, []
 
-    def compute_loss(self: CalibSftTrainer, model: Any, *args: Any, **kwargs: Any) -> Any:
+    def compute_loss(self: PickleFreeTrainer, model: Any, *args: Any, **kwargs: Any) -> Any:
         if not said:
             said.append(print(f"the model is {placement(self, model)}", file=sys.stderr))
         return compute(self, model, *args, **kwargs)
 
-    CalibSftTrainer.compute_loss = compute_loss
+    kind.compute_loss = compute_loss
 
 
 if __name__ == "__main__":
     shard_on_cpu(Path(sys.argv.pop(1)))
-    report_placement()
+    for kind in (CalibSftTrainer, RlTrainer):
+        report_placement(kind)
     main()

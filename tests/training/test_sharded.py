@@ -1,27 +1,23 @@
 """A training over two processes, whole or cut by FSDP or ZeRO, is that of one process: losses, gradients, weights, resuming."""
 
-import json
-import os
-import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 import torch
-import yaml
-from safetensors.torch import load_file
 
 from calibsft.errors import InputError
 from calibsft.training.shards import read_shard, write_shard
-from launching import free_port, two_processes, write_training_set
+from launching import (
+    WAYS,
+    assert_same_training,
+    environment,
+    kill_second_process,
+    launcher,
+    run_launched,
+    write_training_set,
+)
 
-ROOT = Path(__file__).parents[2]
-LAUNCHERS = ROOT / "launchers"
-PROCESS = ROOT / "tests/support/sharded_process.py"
-# DeepSpeed lives in an environment of its own: scripts/deepspeed-env
-ZERO = ROOT / ".venv-deepspeed/bin/python"
 SETTINGS = (
     "steps=6", "batch_size=16", "micro_batch_size=4", "learning_rate=1e-3", "max_tokens=64", "save_every=2",
     "warmup_steps=0",
@@ -29,42 +25,7 @@ SETTINGS = (
 LORA = ("lora.rank=4", "learning_rate=1e-2")
 KINDS = {"weights": (), "adapters": LORA}
 LONG = "steps=20"
-
-
-PLACEMENT = {"ddp": "whole", "fsdp2": "cut by FSDP", "zero2": "cut by ZeRO-2", "zero3": "cut by ZeRO-3"}
-
-
-def launcher(way: str, folder: Path, **changes: bool) -> list[str]:
-    """The words that start a training: with a shipped configuration in two processes on CPUs, or in this way alone."""
-    if way == "one":
-        return [sys.executable, "-m", "calibsft"]
-    config = yaml.safe_load((LAUNCHERS / f"{way}.yaml").read_text())
-    config |= {"num_processes": 2, "mixed_precision": "no", "use_cpu": True}
-    config.get("deepspeed_config", {}).update(changes)
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{way}.yaml"
-    path.write_text(yaml.safe_dump(config))
-    python = sys.executable
-    if way.startswith("zero"):
-        python = str(ZERO)
-        if not ZERO.is_file():
-            pytest.skip("DeepSpeed is not installed; make its environment with scripts/deepspeed-env")
-    if way == "fsdp2":  # which accelerate would not start on CPUs
-        return [python, *two_processes(), str(PROCESS), str(path)]
-    port = f"--main_process_port={free_port()}"
-    return [
-        python,
-        "-m",
-        "accelerate.commands.launch",
-        "--config_file",
-        str(path),
-        port,
-        str(PROCESS),
-        str(path),
-    ]
-
-
-WAYS = ["fsdp2", *(pytest.param(way, marks=pytest.mark.slow) for way in ("ddp", "zero2", "zero3"))]
+FIGURES = ("loss", "loss_reasoning", "loss_confidence", "grad_norm")
 
 
 @pytest.fixture(scope="module")
@@ -77,23 +38,8 @@ def words(start: Path, data: Path, out: Path, *settings: str) -> list[str]:
     return ["sft", *paths, "--device", "cpu", *(f"--set={setting}" for setting in (*SETTINGS, *settings))]
 
 
-def environment() -> dict[str, str]:
-    return os.environ | {
-        "HF_HUB_OFFLINE": "1",
-        "OMP_NUM_THREADS": "1",
-        "DS_ACCELERATOR": "cpu",
-        "PYTHONPATH": str(ROOT / "src"),
-    }
-
-
 def fine_tune(way: str, start: Path, data: Path, out: Path, *settings: str) -> str:
-    done = subprocess.run(
-        [*launcher(way, out.parent), *words(start, data, out, *settings)],
-        env=environment(), capture_output=True, text=True, timeout=500, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count(f"the model is {PLACEMENT.get(way)}") == (0 if way == "one" else 2)
-    return done.stderr
+    return run_launched(way, words(start, data, out, *settings), out.parent)
 
 
 @pytest.fixture(scope="module")
@@ -106,33 +52,13 @@ def alone(random_checkpoint: Path, data: Path, tmp_path_factory: pytest.TempPath
     return {kind: folder / kind for kind in kinds}
 
 
-def journal(out: Path) -> list[dict[str, float]]:
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-
-
-def assert_same_training(found: Path, expected: Path) -> None:
-    new, old = journal(found), journal(expected)
-    assert [row["step"] for row in new] == [row["step"] for row in old]
-    for name in ("loss", "loss_reasoning", "loss_confidence", "grad_norm"):
-        assert [row[name] for row in new] == pytest.approx([row[name] for row in old], rel=1e-4, abs=1e-5), (
-            name
-        )
-    weights, theirs = (load_file(out / "model" / "model.safetensors") for out in (found, expected))
-    assert weights.keys() == theirs.keys()
-    for name, tensor in weights.items():
-        assert torch.allclose(tensor, theirs[name], rtol=0, atol=1e-5), name
-    files = [{path.name for path in (out / "model").iterdir()} for out in (found, expected)]
-    assert files[0] == files[1]
-    assert not (found / "checkpoints").exists()
-
-
 @pytest.mark.parametrize("kind", ["weights", pytest.param("adapters", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("way", WAYS)
 def test_two_processes_train_like_one(
     way: str, kind: str, random_checkpoint: Path, data: Path, alone: dict[str, Path], tmp_path: Path
 ) -> None:
     fine_tune(way, random_checkpoint, data, tmp_path / "out", *KINDS[kind])
-    assert_same_training(tmp_path / "out", alone[kind])
+    assert_same_training(tmp_path / "out", alone[kind], *FIGURES)
 
 
 @pytest.mark.slow
@@ -142,20 +68,7 @@ def test_more_accumulation_steps_change_nothing(
 ) -> None:
     # One process takes 4 steps of 4 rows; these are 8 and 4 steps of each of two.
     fine_tune("ddp", random_checkpoint, data, tmp_path / "out", f"micro_batch_size={rows}")
-    assert_same_training(tmp_path / "out", alone["weights"])
-
-
-def workers(out: Path) -> list[int]:
-    """The processes that train in `out`, without their launcher."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            variables, command = path.read_bytes(), (path.parent / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"\0RANK=1\0" in variables and str(out).encode() in command:
-            found.append(int(path.parent.name))
-    return found
+    assert_same_training(tmp_path / "out", alone["weights"], *FIGURES)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -163,20 +76,13 @@ def test_a_killed_process_ends_the_training_and_a_rerun_ends_as_if_nothing_had_b
     way: str, random_checkpoint: Path, data: Path, alone: dict[str, Path], tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    command = [*launcher(way, tmp_path), *words(random_checkpoint, data, out, LONG)]
-    with subprocess.Popen(command, env=environment(), stderr=subprocess.DEVNULL) as started:
-        while not (out / "checkpoints" / "checkpoint-2" / "complete").is_file():
-            assert started.poll() is None
-            time.sleep(0.005)
-        for number in workers(out):
-            os.kill(number, signal.SIGKILL)
-        started.wait(120)
-    assert not (out / "model").exists()
+    training = words(random_checkpoint, data, out, LONG)
+    kill_second_process([*launcher(way, tmp_path), *training], out)
     files = {path.suffix for path in (out / "checkpoints").rglob("*") if path.is_file()}
     assert files <= {"", ".json", ".jinja", ".safetensors"}, "no pickle among them"
     said = fine_tune(way, random_checkpoint, data, out, LONG)
     assert "of 20 steps were done before" in said
-    assert_same_training(out, alone[LONG])
+    assert_same_training(out, alone[LONG], *FIGURES)
 
 
 def test_a_cut_training_goes_on_only_with_as_many_processes(tmp_path: Path) -> None:

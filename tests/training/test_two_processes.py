@@ -4,17 +4,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 
 import pytest
 from safetensors.numpy import load_file
 
 from calibsft.cli import main
-from calibsft.rl.questions import TrainingQuestion
-from calibsft.rl.sampling import QuestionPlan
-from launching import two_processes, write_training_set
+from launching import journal, two_processes, write_training_set
+from shared_questions import EVEN_TENS, of_second_process, write_questions
 
 SETTINGS = (
     "steps=5",
@@ -91,10 +88,6 @@ def rl_words(method: str, checkpoint: Path, data: Path, out: Path, *words: str) 
     return ["rl", "--method", method, *paths, "--device", "cpu", *changes, *words]
 
 
-def journal(out: Path) -> list[dict[str, float]]:
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-
-
 def launched(words: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, *two_processes(), "-m", "calibsft", *words],
@@ -107,30 +100,6 @@ def launch(words: list[str]) -> tuple[str, str]:
     done = launched(words)
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
-
-
-def of_second_process(questions: range, seed: int) -> set[int]:
-    """The questions that the second of two processes asks in its first round."""
-    asked = [TrainingQuestion("d", str(a), (), "exact", (), None) for a in questions]
-    visits = list(islice(QuestionPlan(asked, seed).visits(0), len(questions)))
-    return {int(visit.question.id) for visit in visits[1::2]}
-
-
-# Digits in the middle of a product are the last that a model learns, so a short training answers half of them even,
-# whatever the processor: no group hangs on one rare right answer.
-EVEN_TENS = [f"{n:04d}" for n in range(10_000) if n // 10 % 2 == 0]
-
-
-def write_questions(path: Path, golds: dict[int, list[str]], **columns: Callable[[int], object]) -> Path:
-    rows = [
-        {
-            "question_id": a, "question": f"{a}*7", "gold": gold, "kind": "exact",
-            **{name: value(a) for name, value in columns.items()},
-        }
-        for a, gold in golds.items()
-    ]  # fmt: skip
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return path
 
 
 @pytest.fixture
@@ -223,3 +192,22 @@ def test_where_no_process_has_anything_to_learn_from_all_of_them_say_so(
     assert done.returncode != 0
     assert "in 8 groups (0 all right, 8 all wrong)" in done.stderr, "counted over both processes"
     assert "unexpected" not in done.stderr and not (tmp_path / "out" / "model").exists()
+
+
+def test_processes_that_disagree_say_on_what(random_checkpoint: Path, tmp_path: Path) -> None:
+    """As on two nodes, each of which was given its own command line."""
+    data, out = write_training_set(tmp_path / "sft.parquet"), tmp_path / "out"
+    words = f"-m calibsft sft --model {random_checkpoint} --data {data} --out {out} --device cpu --set batch_size=16"
+    script = f"exec {sys.executable} {words} --set steps=$((5 + RANK))"
+    _, *launcher = two_processes()
+    done = subprocess.run(
+        [sys.executable, "-m", *launcher, "--no-python", "sh", "-c", script],
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert (
+        "the processes of this training disagree: sft.steps is 5 in process 0 and 6 in process 1"
+        in done.stderr
+    )
+    assert not (out / "model").exists() and not (out / "metrics.jsonl").exists()

@@ -40,14 +40,22 @@ def changed(old: Mapping[str, Any], settings: Mapping[str, Any], inputs: Mapping
     """The first difference between a record and today's settings and inputs, None if there is none."""
     if old.get("schema_version") != SCHEMA_VERSION:
         return f"it has schema version {old.get('schema_version')}, this program writes {SCHEMA_VERSION}"
-    before, now = flatten(old["settings"]), flatten(json.loads(json.dumps(settings)))
-    # Keys of one side alone come last: they follow from a choice that both sides have made, such as the method's name.
-    for key in sorted(before.keys() | now.keys(), key=lambda key: (key not in before or key not in now, key)):
-        if before.get(key) != now.get(key):
-            return f"{key} was {before.get(key)!r} and is now {now.get(key)!r}"
+    found = first_difference(old["settings"], json.loads(json.dumps(settings)))
+    if found is not None:
+        return "{} was {!r} and is now {!r}".format(*found)
     for name in sorted(inputs.keys() | old["inputs"].keys()):
         if old["inputs"].get(name) != inputs.get(name):
             return f"its input '{name}' has changed"
+    return None
+
+
+def first_difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[str, Any, Any] | None:
+    """The first setting that differs, as a dotted key and both values; None if there is none."""
+    old, new = flatten(before), flatten(now)
+    # Keys of one side alone come last: they follow from a choice that both sides have made, such as the method's name.
+    for key in sorted(old.keys() | new.keys(), key=lambda key: (key not in old or key not in new, key)):
+        if old.get(key) != new.get(key):
+            return key, old.get(key), new.get(key)
     return None
 
 

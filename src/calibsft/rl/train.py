@@ -6,7 +6,7 @@ with one line per rollout step, and `evals.jsonl` if the recipe asks for evaluat
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -40,6 +40,7 @@ from calibsft.rl.trainer import RlTrainer
 from calibsft.rl.weights import AtServers, InTrainer, PolicyWeights
 from calibsft.schema import Question
 from calibsft.training.adapters import with_adapters
+from calibsft.training.agreement import require_agreement
 from calibsft.training.final import require_savable, save_model
 from calibsft.training.running import make_arguments, run
 from calibsft.verify.judged import AnswerJudge
@@ -63,6 +64,7 @@ def train_policy(
     label: str = "rl",
     judge: AnswerJudge | None = None,
     engine: EngineSettings | None = None,
+    identity: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Train `model_name` with the method that `settings` name, and write the checkpoint to `folder/model`.
 
@@ -79,6 +81,8 @@ def train_policy(
         aliases.
     engine
         The engine that samples the responses; None for the default.
+    identity
+        What all processes of a launcher must agree on.
 
     Returns
     -------
@@ -91,6 +95,7 @@ def train_policy(
     require_sampler(settings, engine)
     tokenizer = load_tokenizer(model_name)
     arguments = training_arguments(settings, seed, folder, device, label)
+    require_agreement(identity or {})
     # The trainer moves the model to its own device, one per process.
     model = load_model(model_name, "cpu", "float32")
     longest = min(settings.max_prompt_tokens, (context_length(model) or settings.max_prompt_tokens + 1) - 1)

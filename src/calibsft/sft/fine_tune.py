@@ -1,6 +1,6 @@
 """The fine-tuning stage: makes a checkpoint with a model card from a training set and a model, resumably."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from calibsft.sft.supervision import write_supervision
 from calibsft.sft.tiled import FEW_LOGITS, add_tiled_losses, can_be_tiled
 from calibsft.sft.trainer import CalibSftTrainer
 from calibsft.training.adapters import with_adapters
+from calibsft.training.agreement import require_agreement
 from calibsft.training.final import require_savable, save_model
 from calibsft.training.running import make_arguments, run
 
@@ -42,10 +43,12 @@ def fine_tune(
     device: str = "auto",
     label: str = "sft",
     step: str = CALIBSFT,
+    identity: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Train `model_name` on the rows of `data` (an `sft.parquet`) and write the checkpoint to `folder/model`.
 
-    Returns facts for the manifest. `label` is the name of this training in progress lines, `step` that in a lineage.
+    Returns facts for the manifest. `label` is the name of this training in progress lines, `step` that in a lineage,
+    `identity` what all processes of a launcher must agree on.
     """
     tokenizer = load_tokenizer(model_name)
     rows = read_rows(data)
@@ -60,6 +63,7 @@ def fine_tune(
     order = training_order(draws_of(rows), settings.steps * settings.batch_size, seed)
     planned = [examples[row] for row in order]
     trainer = make_trainer(model, tokenizer, planned, settings, seed, folder, device, tiled)
+    require_agreement(identity or {})
     require_savable(trainer)
     run(trainer, folder, label, settings.steps, _note)
     final_loss = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry][-1]

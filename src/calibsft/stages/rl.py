@@ -99,5 +99,6 @@ class RlStage(Stage):
             label,
             load_answer_judge(self.judge, folder / JUDGE_CACHE, self.device),
             self.engine,
+            self.identity(),
         )
         return {"model": self.model, **trained(self.model, self.rl.name, self.seed), **facts}

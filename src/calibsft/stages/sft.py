@@ -49,6 +49,15 @@ class SftStage(Stage):
 
         step, prompting = step_of(self.table), Prompting(get_format(self.format), self.template)
         facts = fine_tune(
-            self.model, self.table, self.sft, prompting, self.seed, folder, self.device, label, step
+            self.model,
+            self.table,
+            self.sft,
+            prompting,
+            self.seed,
+            folder,
+            self.device,
+            label,
+            step,
+            self.identity(),
         )
         return {"model": self.model, **trained(self.model, step, self.seed), **facts}

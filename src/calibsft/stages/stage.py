@@ -80,6 +80,10 @@ class Stage(Settings):
         """The settings that shape the result, as plain data."""
         return _shaping(self, self.model_dump(mode="json"))
 
+    def identity(self) -> dict[str, Any]:
+        """What decides the result: settings and the content of inputs, as plain data."""
+        return {**self.shaped_by(), "inputs": self.inputs()}
+
     def work(self, folder: Path, label: str) -> Facts:
         """Fill `folder` and return facts for its manifest; progress lines call the work `label`."""
         raise NotImplementedError
