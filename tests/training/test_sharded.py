@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from calibsft.errors import InputError
-from calibsft.training.shards import read_shard, write_shard
+from calibsft.training.shards import Part, read_shard, write_shard
 from launching import (
     WAYS,
     assert_same_training,
@@ -85,12 +85,33 @@ def test_a_killed_process_ends_the_training_and_a_rerun_ends_as_if_nothing_had_b
     assert_same_training(out, alone[LONG], *FIGURES)
 
 
-def test_a_cut_training_goes_on_only_with_as_many_processes(tmp_path: Path) -> None:
-    write_shard(tmp_path, 0, 2, {"a": torch.ones(2), "b": {3: [1.5, None]}})
-    found = read_shard(tmp_path, 0, 2)
+def test_a_cut_training_goes_on_only_as_it_was_cut(tmp_path: Path) -> None:
+    cut = Part(0, 2, "FSDP")
+    write_shard(tmp_path, cut, {"a": torch.ones(2), "b": {3: [1.5, None]}})
+    found = read_shard(tmp_path, cut)
     assert found["b"] == {3: [1.5, None]} and torch.equal(found["a"], torch.ones(2))
-    with pytest.raises(InputError, match="began with 2 processes and now has 3; go on with as many"):
-        read_shard(tmp_path, 0, 3)
+    for other, now in {
+        Part(0, 3, "FSDP"): "cut by FSDP for 3 processes",
+        Part(0, 2, "ZeRO-3"): "cut by ZeRO-3 for 2 processes",
+        Part(): "whole",
+    }.items():
+        with pytest.raises(InputError, match=f"is cut by FSDP for 2 processes and would now be {now}; go on"):
+            read_shard(tmp_path, other)
+
+
+@pytest.mark.slow
+def test_a_killed_training_of_two_is_not_taken_up_by_one(
+    random_checkpoint: Path, data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    training = words(random_checkpoint, data, out, LONG)
+    kill_second_process([*launcher("fsdp2", tmp_path), *training], out)
+    done = subprocess.run(
+        [*launcher("one", tmp_path), *training],
+        env=environment(), capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and "cut by FSDP for 2 processes and would now be whole" in done.stderr
+    assert (out / "checkpoints").is_dir(), "what was done is kept"
 
 
 def test_rl_of_a_model_that_fsdp_has_cut_is_refused(random_checkpoint: Path, tmp_path: Path) -> None:

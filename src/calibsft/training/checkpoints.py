@@ -14,9 +14,11 @@ from transformers import Trainer
 
 from calibsft.progress import FIRST_PROCESS, info
 from calibsft.training.shards import (
+    Part,
     load_optimizer_part,
     load_trained_part,
     read_shard,
+    require_layout,
     trained_part,
     write_shard,
 )
@@ -56,8 +58,20 @@ class PickleFreeTrainer(Trainer):  # type: ignore[misc]
         if not (self._is_cut or self.args.should_save):
             return
         Path(output_dir).mkdir(parents=True, exist_ok=True)  # another process may have made it
-        own, all_ = (self.args.process_index, self.args.world_size) if self._is_cut else (0, 1)
-        write_shard(Path(output_dir), own, all_, self._running_state())
+        write_shard(Path(output_dir), self._part, self._running_state())
+
+    @property
+    def _part(self) -> Part:
+        """The part of the training's state that this process saves and loads."""
+        if not self._is_cut:
+            return Part()
+        zero = self.is_deepspeed_enabled
+        cut_by = f"ZeRO-{self.accelerator.state.deepspeed_plugin.zero_stage}" if zero else "FSDP"
+        return Part(self.args.process_index, self.args.world_size, cut_by)
+
+    def require_resumable(self, checkpoint: Path) -> None:
+        """Refuse a checkpoint that this training cannot go on from."""
+        require_layout(checkpoint, self._part)
 
     def _running_state(self) -> dict[str, Any]:
         """What a checkpoint needs besides the model: of a cut training also this process's part of the model."""
@@ -80,8 +94,7 @@ class PickleFreeTrainer(Trainer):  # type: ignore[misc]
     def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
         if checkpoint is None:
             return
-        own, all_ = (self.args.process_index, self.args.world_size) if self._is_cut else (0, 1)
-        state = read_shard(Path(checkpoint), own, all_)
+        state = read_shard(Path(checkpoint), self._part)
         if self.is_deepspeed_enabled:
             load_zero_state(self.deepspeed, state["zero"])
         else:

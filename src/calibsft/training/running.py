@@ -55,6 +55,7 @@ def run(
     checkpoint = latest_checkpoint(folder / CHECKPOINTS)
     done = checkpoint_step(checkpoint) // updates
     if checkpoint is not None:
+        trainer.require_resumable(checkpoint)
         trainer.load_sampling(checkpoint)
     with Progress(label, steps, "steps", done) as progress:
         trainer.add_callback(Journal(folder / JOURNAL, done, progress, note, updates))

@@ -6,6 +6,7 @@ others are those of the starting model. Does not gather anything: that is `train
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,36 +20,57 @@ from torch.optim import Optimizer
 from calibsft.errors import InputError
 
 SHARD_FILE = "shard.safetensors"
-STATE, PROCESSES = "state", "processes"
+STATE, PARTS = "state", "parts"
 
 
-def write_shard(folder: Path, process: int, processes: int, state: Mapping[str, Any]) -> None:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A process's part of a training's state: of how many it is, and what has cut it; one part is the whole."""
+
+    number: int = 0
+    parts: int = 1
+    cut_by: str = ""
+
+    @property
+    def layout(self) -> str:
+        """How the state is cut, in words; the same for all parts."""
+        return f"cut by {self.cut_by} for {self.parts} processes" if self.cut_by else "whole"
+
+
+def write_shard(folder: Path, part: Part, state: Mapping[str, Any]) -> None:
     """Write one process's part: dicts and lists of tensors and plain values."""
     tensors: dict[str, Tensor] = {}
-    header = {STATE: json.dumps(_packed(state, tensors)), PROCESSES: str(processes)}
-    save_file(tensors, folder / f"{process}-{SHARD_FILE}", metadata=header)
+    header = {STATE: json.dumps(_packed(state, tensors)), PARTS: part.layout}
+    save_file(tensors, _file(folder, part.number), metadata=header)
 
 
-def read_shard(folder: Path, process: int, processes: int) -> dict[str, Any]:
-    """The inverse of `write_shard`; refuses a checkpoint of another number of processes."""
-    if not (folder / f"0-{SHARD_FILE}").is_file():
-        raise InputError(
-            f"{folder}: this checkpoint is of another version of calibsft; start over with --fresh"
-        )
-    with safe_open(folder / f"0-{SHARD_FILE}", framework="pt") as first:
-        before = int(first.metadata()[PROCESSES])
-    if before != processes:
-        raise other_number(before, processes)
-    with safe_open(folder / f"{process}-{SHARD_FILE}", framework="pt") as file:
+def read_shard(folder: Path, part: Part) -> dict[str, Any]:
+    """The inverse of `write_shard`."""
+    require_layout(folder, part)
+    with safe_open(_file(folder, part.number), framework="pt") as file:
         state: dict[str, Any] = _unpacked(json.loads(file.metadata()[STATE]), file)
     return state
 
 
-def other_number(before: int, now: int) -> InputError:
-    return InputError(
-        f"this training began with {before} processes and now has {now}; go on with as many as before, or take another folder"
-        " with --out"
-    )
+def require_layout(folder: Path, part: Part) -> None:
+    """Refuse a checkpoint whose state is cut otherwise."""
+    before = None
+    if _file(folder, 0).is_file():
+        with safe_open(_file(folder, 0), framework="pt") as first:
+            before = first.metadata().get(PARTS)
+    if before is None:
+        raise InputError(
+            f"{folder}: this checkpoint is of another version of calibsft; start over with --fresh"
+        )
+    if before != part.layout:
+        raise InputError(
+            f"{folder}: the state of this training is {before} and would now be {part.layout}; go on with the launcher that it"
+            " began with, or take another folder with --out"
+        )
+
+
+def _file(folder: Path, part: int) -> Path:
+    return folder / f"{part}-{SHARD_FILE}"
 
 
 def _packed(value: Any, tensors: dict[str, Tensor]) -> Any:
