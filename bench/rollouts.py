@@ -11,6 +11,7 @@ alike. Prints the ratios; the answers are equally long on average, which is prin
 """
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -56,6 +57,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.vllm and not options.model:
         parser.error("vLLM needs --model: its attention on CPUs takes no heads as small as the playground's")
+    # Each vLLM would take most of the memory for its cache, and here are two.
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2")
     quiet_libraries()
     model, tokenizer = load(options.model)
     asked = Prompting(FORMATS["probability"])
