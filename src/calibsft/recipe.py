@@ -2,7 +2,7 @@
 
 A recipe composes the sections of settings that rooms own. It is complete (`--dry-run` shows every default) and strict.
 It may extend another one (`extends: qwen3-8b/calibsft`) and then holds what differs. Files of settings can be laid over it,
-such as those of a machine. Overrides are dotted keys, `rollout.samples=8`. Holds settings only; `pipeline` turns them into
+such as those of a machine. Variants are named settings for single steps: `calibsft@unbalanced`. Overrides are dotted keys, `rollout.samples=8`. Holds settings only; `pipeline` turns them into
 stages.
 """
 
@@ -14,7 +14,7 @@ import yaml
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from calibsft.artifacts.lineage import CALIBSFT, FINE_TUNINGS, WARMUP
+from calibsft.artifacts.lineage import BASE, CALIBSFT, FINE_TUNINGS, WARMUP, split_step
 from calibsft.engines import EngineSection, default_engine
 from calibsft.errors import InputError, did_you_mean, unknown_name
 from calibsft.evaluation.settings import EvalSettings
@@ -41,6 +41,13 @@ from calibsft.yaml_text import YamlProblem, parse_yaml
 EXTENDS = "extends"
 # In bytes. With the seed's digits, the folder's name stays below the limit of file systems.
 LONGEST_NAME = 200
+# A variant shapes one step; these keys are about the whole run.
+NOT_VARIED = ("name", "seed", "training_seeds", "pipelines", "variants", "jobs", "launch")
+# What the variant of a base model may change.
+BASE_KEYS = ("base", "model")
+
+
+VariantName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9.-]*$", max_length=40)]
 
 
 def _folder_name(name: str) -> str:
@@ -83,6 +90,8 @@ class Recipe(Settings):
     judge: JudgeSettings = JudgeSettings()
     # By the name of a method: its own settings, and settings of `rl` that differ for it.
     rl_methods: dict[str, dict[str, Any]] = Field({})
+    # By name: settings that differ for a step of a pipeline with that name behind it, as in `calibsft@unbalanced`.
+    variants: dict[VariantName, dict[str, Any]] = Field({})
     # What is done to the base model, in order; models with the same first steps share the stages of these steps.
     pipelines: tuple[tuple[str, ...], ...] = Field(((CALIBSFT,),), min_length=1)
     jobs: int = Field(1, ge=1, description="stages that run side by side where none waits for the other")
@@ -113,9 +122,33 @@ class Recipe(Settings):
             if method not in METHODS:
                 unknown_name("RL method in rl_methods", method, list(METHODS))
             self.rl_of(method)
-        for step in (step for pipeline in self.pipelines for step in pipeline):
-            if step not in (*FINE_TUNINGS, *METHODS):
-                unknown_name("step of a pipeline", step, [*FINE_TUNINGS, *METHODS])
+        for pipeline in self.pipelines:
+            for place, step in enumerate(pipeline):
+                self._require_step(step, first=place == 0)
+        return self
+
+    def _require_step(self, step: str, first: bool) -> None:
+        name, variant = split_step(step)
+        if name == BASE:
+            if not first or not variant:
+                raise InputError(
+                    f"a pipeline has the step {step}: every pipeline begins with the base model, and only its variant is named,"
+                    f" as the first step ({BASE}@NAME)"
+                )
+        elif name not in (*FINE_TUNINGS, *METHODS):
+            unknown_name("step of a pipeline", step, [*FINE_TUNINGS, *METHODS])
+        if variant and variant not in self.variants:
+            unknown_name("variant of a step", variant, list(self.variants))
+        if name == BASE and (other := sorted(self.variants[variant].keys() - set(BASE_KEYS))):
+            raise InputError(
+                f"variants.{variant}.{other[0]}: the variant of a base model changes {' or '.join(BASE_KEYS)} alone;"
+                " leave it out"
+            )
+
+    @model_validator(mode="after")
+    def _variants_fit(self) -> Self:
+        for name in self.variants:
+            self.varied(name)
         return self
 
     @model_validator(mode="after")
@@ -129,7 +162,7 @@ class Recipe(Settings):
     @model_validator(mode="after")
     def _warmup_has_examples(self) -> Self:
         missing = self.warmup is None or self.warmup.rollout.shots is None
-        if missing and any(WARMUP in pipeline for pipeline in self.pipelines):
+        if missing and any(split_step(step)[0] == WARMUP for pipeline in self.pipelines for step in pipeline):
             raise InputError(
                 f"a pipeline has the step {WARMUP}, which learns from worked examples; give a file of them in"
                 " warmup.rollout.shots"
@@ -169,6 +202,19 @@ class Recipe(Settings):
         return method_settings(
             method, merged(common, self.rl_methods.get(method, {})), f"rl_methods.{method}"
         )
+
+    def varied(self, variant: str) -> "Recipe":
+        """This recipe with the settings of a variant; without a name, itself."""
+        if not variant:
+            return self
+        differing = self.variants[variant]
+        for key in NOT_VARIED:
+            if key in differing:
+                raise InputError(
+                    f"variants.{variant}.{key}: this key is about the whole run; leave it out of variants"
+                )
+        data = self.model_dump(exclude_unset=True, exclude={"variants", "pipelines"})
+        return validated(Recipe, merged(data, differing), f"variants.{variant}")
 
     def to_yaml(self) -> str:
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)

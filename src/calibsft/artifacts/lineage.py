@@ -7,10 +7,25 @@ from calibsft.artifacts.manifests import is_finished_stage, read_manifest
 
 # The names of fine-tunings in a lineage, and what they do; RL has the name of its method.
 WARMUP, CALIBSFT = "warmup", "calibsft"
+# The name of the model that nothing was done to yet; in a lineage it stands only with a variant.
+BASE = "base"
+# Before the name of a step's variant: `calibsft@unbalanced`.
+VARIANT_MARK = "@"
 FINE_TUNINGS = {
     WARMUP: "Warm-up: the response format, from the model's own well-formed responses to worked examples",
     CALIBSFT: "CalibSFT: stated confidence, from targets for the model's own responses",
 }
+
+
+def split_step(step: str) -> tuple[str, str]:
+    """The name of a step and the name of its variant, empty if it has none."""
+    name, _, variant = step.partition(VARIANT_MARK)
+    return name, variant
+
+
+def with_variant(step: str, variant: str) -> str:
+    """The step as a lineage names it: with its variant, if it has one."""
+    return f"{step}{VARIANT_MARK}{variant}" if variant else step
 
 
 def lineage_of(model: str) -> dict[str, Any]:

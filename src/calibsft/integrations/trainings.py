@@ -6,7 +6,7 @@ from pathlib import Path
 
 from calibsft.errors import InputError
 from calibsft.pipeline.chain import chains
-from calibsft.pipeline.plan import load_checked, plan
+from calibsft.pipeline.plan import load_checked, plan, plan_models
 from calibsft.stages.rl import RlStage
 from calibsft.stages.sft import SftStage
 
@@ -35,7 +35,8 @@ def find_training(
             f"{recipe}: one training is exported; name a pipeline with at least one step, and at most one training seed"
         )
     root = run or Path("runs") / resolved.run_name
-    (stage,) = (planned.stage for planned in plan(resolved, root) if planned.name == chain.training)
+    training = plan_models(resolved, root)[chain].training
+    (stage,) = (planned.stage for planned in plan(resolved, root) if planned.name == training)
     assert isinstance(stage, RlStage | SftStage)
     if model is not None:
         stage = stage.model_copy(update={"model": model})

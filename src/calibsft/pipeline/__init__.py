@@ -5,6 +5,17 @@ refused, and the error names the changed key. Heavy libraries are imported when 
 """
 
 from calibsft.pipeline.execute import perform_launched, run_pipeline
-from calibsft.pipeline.plan import REPORT, Planned, load_checked, plan, stage_names
+from calibsft.pipeline.plan import REPORT, load_checked, plan, plan_models, stage_names
+from calibsft.pipeline.planned import Model, Planned
 
-__all__ = ["REPORT", "Planned", "load_checked", "perform_launched", "plan", "run_pipeline", "stage_names"]
+__all__ = [
+    "REPORT",
+    "Model",
+    "Planned",
+    "load_checked",
+    "perform_launched",
+    "plan",
+    "plan_models",
+    "run_pipeline",
+    "stage_names",
+]

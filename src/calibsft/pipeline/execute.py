@@ -19,7 +19,8 @@ from calibsft import progress
 from calibsft.artifacts import MANIFEST, SETTINGS, StageFolder, locked, write_text
 from calibsft.errors import InputError
 from calibsft.pipeline.launched import launch, write_problem
-from calibsft.pipeline.plan import Planned, plan, up_to
+from calibsft.pipeline.plan import plan, up_to
+from calibsft.pipeline.planned import Planned
 from calibsft.pipeline.policy_servers import policy_servers
 from calibsft.progress import require_one_process, warn
 from calibsft.recipe import Recipe, load_recipe

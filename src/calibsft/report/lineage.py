@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from calibsft.artifacts import recorded_settings
-from calibsft.artifacts.lineage import CALIBSFT, FINE_TUNINGS, WARMUP
+from calibsft.artifacts.lineage import BASE, CALIBSFT, FINE_TUNINGS, WARMUP, split_step
 from calibsft.rl.methods import METHODS
 
 BASE_TITLE = "Base"
-FINE_TUNED_TITLES = {WARMUP: "Warm-up", CALIBSFT: "CalibSFT"}
+STEP_TITLES = {BASE: BASE_TITLE, WARMUP: "Warm-up", CALIBSFT: "CalibSFT"}
 
 
 def step_title(step: str) -> str:
     """What reports call a step of a lineage."""
-    return FINE_TUNED_TITLES.get(step) or METHODS[step].title
+    name, variant = split_step(step)
+    title = STEP_TITLES.get(name) or METHODS[name].title
+    return f"{title} ({variant})" if variant else title
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,15 @@ class Lineage:
     folder: str = ""
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The steps without their variants."""
+        return tuple(split_step(step)[0] for step in self.steps)
+
+    @property
     def title(self) -> str:
         """The name of the model without its seed."""
         titles = [step_title(step) for step in self.steps]
-        if not titles or (len(titles) == 1 and self.steps[0] in METHODS):
+        if not titles or (len(titles) == 1 and self.names[0] in METHODS):
             titles.insert(0, BASE_TITLE)
         return "→".join(titles) + (f" ({self.other_format})" if self.other_format else "")
 
@@ -56,27 +63,28 @@ class Lineage:
 
     @property
     def calibrated(self) -> bool:
-        return CALIBSFT in self.steps
+        return CALIBSFT in self.names
 
     @property
     def warmed_up(self) -> bool:
-        return WARMUP in self.steps
+        return WARMUP in self.names
 
     @property
     def counterpart(self) -> "Lineage":
         """The model that had everything but CalibSFT."""
-        steps = tuple(step for step in self.steps if step != CALIBSFT)
-        return replace(self, steps=steps, seed=self.seed if steps else None, folder="")
+        steps = tuple(step for step in self.steps if split_step(step)[0] != CALIBSFT)
+        trained = any(name != BASE for name in replace(self, steps=steps).names)
+        return replace(self, steps=steps, seed=self.seed if trained else None, folder="")
 
     @property
     def starts_rl(self) -> bool:
-        return set(self.steps) <= FINE_TUNINGS.keys()
+        return set(self.names) <= {BASE, *FINE_TUNINGS}
 
     @property
     def place(self) -> tuple[Any, ...]:
         """The sort key: models that RL starts from come first, then method by method."""
         methods = list(METHODS)
-        last = self.steps[-1] if self.steps else ""
+        last = self.names[-1] if self.names else ""
         trained = methods.index(last) if last in methods else -1
         seed = -1 if self.seed is None else self.seed
         later = trained < 0 and len(self.steps) > 1

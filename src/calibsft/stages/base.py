@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import ClassVar
 
+from calibsft.artifacts.lineage import BASE, with_variant
 from calibsft.playground.settings import BaseSettings
 from calibsft.progress import Progress
 from calibsft.settings import Seed
+from calibsft.stages.common import Variant
 from calibsft.stages.stage import Facts, Stage
 
 
@@ -17,10 +19,12 @@ class BaseStage(Stage):
 
     base: BaseSettings = BaseSettings()
     seed: Seed = 0
+    variant: Variant = ""
 
     def work(self, folder: Path, label: str) -> Facts:
         from calibsft.playground.base import train_base
 
         with Progress(label, self.base.steps, "steps") as progress:
             train_base(self.base, self.seed, folder / "model", progress)
-        return {"device": "cpu", "lineage": []}
+        lineage = [with_variant(BASE, self.variant)] if self.variant else []
+        return {"device": "cpu", "lineage": lineage}

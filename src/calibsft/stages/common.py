@@ -17,6 +17,12 @@ Verdicts = Annotated[
     Path | None, Mark.CONTENT, Field(description="folder that `calibsft verify` wrote for these rollouts")
 ]
 
+Variant = Annotated[
+    str,
+    Mark.ADJUSTABLE,
+    Field(description="what reports call these settings, where several trainings of one kind differ"),
+]
+
 
 def verified(rollouts: Path, verdicts: Path) -> dict[str, str]:
     """The content hashes of rollouts and their verdicts; verdicts on other rollouts are refused."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field
 
 from calibsft.artifacts import JUDGE_CACHE, file_hash, model_inputs, read_manifest
-from calibsft.artifacts.lineage import trained
+from calibsft.artifacts.lineage import trained, with_variant
 from calibsft.engines import default_engine, require_trainable
 from calibsft.errors import InputError
 from calibsft.evaluation.settings import EvalSettings
@@ -18,7 +18,7 @@ from calibsft.responses.prompts import Prompting
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName, Template
 from calibsft.rl.methods import MethodSection, get_method
 from calibsft.settings import Device, Mark, Seed
-from calibsft.stages.common import Engine, Model, Verdicts
+from calibsft.stages.common import Engine, Model, Variant, Verdicts
 from calibsft.stages.stage import Facts, Stage
 from calibsft.verify.judged import load_answer_judge
 
@@ -54,6 +54,7 @@ class RlStage(Stage):
     template: Template = Field({})
     seed: Seed = 0
     device: Device = "auto"
+    variant: Variant = ""
 
     @classmethod
     def of(cls, given: Mapping[str, Any], overrides: Sequence[str] = ()) -> Self:
@@ -101,4 +102,5 @@ class RlStage(Stage):
             self.engine,
             self.identity(),
         )
-        return {"model": self.model, **trained(self.model, self.rl.name, self.seed), **facts}
+        step = with_variant(self.rl.name, self.variant)
+        return {"model": self.model, **trained(self.model, step, self.seed), **facts}

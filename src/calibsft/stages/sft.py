@@ -6,14 +6,14 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from calibsft.artifacts import file_hash, model_inputs
-from calibsft.artifacts.lineage import step_of, trained
+from calibsft.artifacts.lineage import step_of, trained, with_variant
 from calibsft.errors import InputError
 from calibsft.responses.formats import get_format
 from calibsft.responses.prompts import Prompting
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName, Template
 from calibsft.settings import Device, Mark, Seed
 from calibsft.sft.settings import SftSettings
-from calibsft.stages.common import Model
+from calibsft.stages.common import Model, Variant
 from calibsft.stages.stage import Facts, Stage
 
 
@@ -34,6 +34,7 @@ class SftStage(Stage):
     template: Template = Field({})
     seed: Seed = 0
     device: Device = "auto"
+    variant: Variant = ""
 
     @property
     def table(self) -> Path:
@@ -60,4 +61,8 @@ class SftStage(Stage):
             step,
             self.identity(),
         )
-        return {"model": self.model, **trained(self.model, step, self.seed), **facts}
+        return {
+            "model": self.model,
+            **trained(self.model, with_variant(step, self.variant), self.seed),
+            **facts,
+        }
