@@ -11,7 +11,7 @@ from torch import Tensor
 
 from calibsft.rl.settings import MethodSettings
 
-TOKENS, GAP, KL, CLIPPED, GRADIENT, CONFIDENCE = range(6)
+TOKENS, GAP, KL, CLIPPED, ANSWER, CONFIDENCE = range(6)
 
 
 class StepWatch:
@@ -32,7 +32,7 @@ class StepWatch:
         confidence = batch["confidence_mask"][mask_B_T]
         ratio = (newest_B_T - old_B_T)[mask_B_T].double().exp()
         pull = advantages.abs() * self._bounded(ratio, advantages)
-        self._sum(GRADIENT, pull)
+        self._sum(ANSWER, pull[~confidence])
         self._sum(CONFIDENCE, pull[confidence])
 
     def _add_gap(self, change: Tensor) -> None:
@@ -57,9 +57,10 @@ class StepWatch:
 def watched(sums: Tensor) -> dict[str, float]:
     """The figures of a step, from the sums of all processes."""
     total = sums.tolist()
-    tokens, pull = max(total[TOKENS], 1), total[GRADIENT]
-    # Methods with one reward for the whole response do not tell its segments apart.
-    shares = {"gradient/confidence": total[CONFIDENCE] / pull} if total[CONFIDENCE] else {}
+    tokens, stated = max(total[TOKENS], 1), total[CONFIDENCE]
+    # Methods with one reward for the whole response do not tell its segments apart. The segments are summed apart: a sum
+    # over all tokens rounds otherwise, and the share could exceed 1.
+    shares = {"gradient/confidence": stated / (total[ANSWER] + stated)} if stated else {}
     return {
         "sampler/gap": total[GAP] / tokens,
         "sampler/kl": total[KL] / tokens,

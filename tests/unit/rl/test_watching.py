@@ -58,3 +58,23 @@ def test_later_updates_are_no_gap_and_nothing_to_learn_has_no_share() -> None:
     found = seen([[-0.5, -1.0, -1.0], [-1.0, -1.0, 7.0]], first=False)
     assert found["sampler/gap"] == 0 and "gradient/confidence" in found
     assert "gradient/confidence" not in watched(torch.zeros(6))
+
+
+def test_the_share_of_the_only_segment_with_a_gradient_is_exactly_one() -> None:
+    # A sum over all tokens rounds otherwise than one over some of them, even if the others are 0.
+    for seed in range(50):
+        torch.manual_seed(seed)
+        mask = torch.rand(64, 30) < 0.4
+        watch = StepWatch(METHODS["redoubt"].settings())
+        watch.add(
+            {
+                "completion_mask": torch.ones(64, 30),
+                "old_per_token_logps": torch.zeros(64, 30),
+                "advantages": torch.randn(64, 30) * mask,
+                "confidence_mask": mask,
+                "stale": torch.zeros(64, dtype=torch.bool),
+            },
+            torch.zeros(64, 30),
+            True,
+        )
+        assert watched(watch.sums)["gradient/confidence"] == 1
