@@ -74,7 +74,7 @@ def test_the_share_of_the_only_segment_with_a_gradient_is_exactly_one() -> None:
                 "confidence_mask": mask,
                 "stale": torch.zeros(64, dtype=torch.bool),
             },
-            torch.zeros(64, 30),
+            torch.randn(64, 30) * 0.05,
             True,
         )
         assert watched(watch.sums)["gradient/confidence"] == 1
