@@ -41,9 +41,9 @@ def scored_intervals(
     progress: bool = False,
 ) -> tuple[Intervals, dict[str, Intervals], dict[str, Intervals]]:
     """Intervals of `metrics` for all rows, every dataset and every split; `members` are the datasets of each split."""
-    keyed = _keyed(rows)
-    questions = _questions(keyed)
-    cells = cells_of(keyed, questions)
+    numbered = keyed(rows)
+    questions = questions_of(numbered)
+    cells = cells_of(numbered, questions)
     spans = _spans(questions) if "dataset" in rows.columns else {}
     with _progress("intervals", 1 + len(spans), progress) as shown:
         (overall,) = _drawn([cells], metrics, shown)
@@ -61,7 +61,7 @@ def cells_of(rows: pl.DataFrame, questions: pl.DataFrame) -> Cells:
     return Cells.from_rows(confidence, correct, number, questions.height)
 
 
-def _questions(rows: pl.DataFrame) -> pl.DataFrame:
+def questions_of(rows: pl.DataFrame) -> pl.DataFrame:
     """Every question once, sorted by name, so that draws do not depend on the order of the rows."""
     return (
         rows.filter(pl.col("key").is_first_distinct()).sort("dataset", "question_id").select("key", "dataset")
@@ -99,8 +99,8 @@ def differences(
     where a metric has no value.
     `questions`: how many both answered; `left_out`: how many only one of them answered.
     """
-    sides = _keyed(ours), _keyed(baseline)
-    asked = [_questions(rows) for rows in sides]
+    sides = keyed(ours), keyed(baseline)
+    asked = [questions_of(rows) for rows in sides]
     common = asked[0].join(asked[1], on="key", how="semi", maintain_order="left")
     if common.is_empty():
         raise InputError("the two files have no question in common; compare responses to the same questions")
@@ -126,7 +126,7 @@ def differences(
     }
 
 
-def _keyed(rows: pl.DataFrame) -> pl.DataFrame:
+def keyed(rows: pl.DataFrame) -> pl.DataFrame:
     """`rows` with a number per question; the same id in two datasets is two questions."""
     if "dataset" not in rows.columns:
         rows = rows.with_columns(dataset=pl.lit(""))
