@@ -24,7 +24,7 @@ CHANGES = (
     "eval.per_benchmark.cross.subset=4", "questions.subset=60",
 )  # fmt: skip
 ROOT = Path("run")
-OF_THE_MOMENT = {"wall_seconds", "peak_memory_mb", "resumed"}
+OF_THE_MOMENT = {"wall_seconds", "cpu_seconds", "peak_memory_mb", "resumed"}
 
 
 def calibsft(folder: Path, *words: str) -> str:

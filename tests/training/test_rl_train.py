@@ -118,6 +118,7 @@ def test_methods_train_to_different_weights(runs: Runs) -> None:
 LOGGED = {
     "step", "loss", "grad_norm", "learning_rate", "pass@1", "ece", "brier", "auroc", "malformed", "distinct_values",
     "confidence_entropy", "effective_support", "top1", "mean_confidence", "response_tokens", "reward_confidence",
+    "wrong_below_half",
     "kept_groups", "generated_groups", "batches", "generated_batches", "updates",
     "seconds/generate", "seconds/verify", "seconds/train", "seconds/weights", "tokens_per_second", "stale_groups",
     "sampler/gap", "sampler/kl", "sampler/clipped",

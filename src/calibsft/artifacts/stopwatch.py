@@ -1,4 +1,4 @@
-"""The time and the peak memory of a stage, over all parts of an interrupted stage.
+"""The time, the processor time and the peak memory of a stage, over all parts of an interrupted stage.
 
 A killed process cannot write at its end, so the figures are written during the work. They are not part of the result: a
 file that cannot be read or written never stops the work.
@@ -17,6 +17,7 @@ from calibsft.artifacts.writing import write_text
 
 # A killed part loses at most this many seconds of its time.
 BEAT_SECONDS = 1.0
+FIGURES = ("wall_seconds", "cpu_seconds", "peak_memory_mb")
 
 
 class Stopwatch:
@@ -25,16 +26,17 @@ class Stopwatch:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._before = _recorded(path)
-        self._began = time.monotonic()
+        self._began, self._cpu_began = time.monotonic(), _cpu_seconds()
         self._ended = threading.Event()
         self._beats = threading.Thread(target=self._beat, daemon=True)
 
     @property
     def cost(self) -> dict[str, float]:
-        """The time and memory of all parts so far."""
+        """The times and memory of all parts so far."""
         seconds = self._before["wall_seconds"] + time.monotonic() - self._began
+        busy = self._before["cpu_seconds"] + _cpu_seconds() - self._cpu_began
         memory = max(self._before["peak_memory_mb"], _peak_memory_mb())
-        return {"wall_seconds": round(seconds, 3), "peak_memory_mb": memory}
+        return {"wall_seconds": round(seconds, 3), "cpu_seconds": round(busy, 3), "peak_memory_mb": memory}
 
     def __enter__(self) -> Self:
         self._beats.start()
@@ -55,11 +57,17 @@ class Stopwatch:
 
 
 def _recorded(path: Path) -> dict[str, float]:
-    """The time and memory of earlier parts; zeros if there are none or the file is damaged."""
+    """The times and memory of earlier parts; zeros if there are none or the file is damaged."""
     with suppress(OSError, ValueError, TypeError, KeyError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        return {name: float(found[name]) for name in ("wall_seconds", "peak_memory_mb")}
-    return {"wall_seconds": 0.0, "peak_memory_mb": 0.0}
+        found = {"cpu_seconds": 0.0, **json.loads(path.read_text(encoding="utf-8"))}
+        return {name: float(found[name]) for name in FIGURES}
+    return dict.fromkeys(FIGURES, 0.0)
+
+
+def _cpu_seconds() -> float:
+    """Processor time of this process, and of those that it started and that have ended."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def _peak_memory_mb() -> float:

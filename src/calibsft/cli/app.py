@@ -24,6 +24,7 @@ from calibsft.cli.merge import merge
 from calibsft.cli.plot import plot
 from calibsft.cli.policy_server import policy_server
 from calibsft.cli.report import report
+from calibsft.cli.reproduce import reproduce
 from calibsft.cli.route import route
 from calibsft.cli.run import run
 from calibsft.cli.score import score
@@ -49,6 +50,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "policy-server": policy_server,
     "report": report,
     "plot": plot,
+    "reproduce": reproduce,
     "validate": validate,
     "ls": ls,
     "doctor": doctor,

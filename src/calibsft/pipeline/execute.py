@@ -8,7 +8,7 @@ finished, and a rerun continues from there.
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
@@ -32,7 +32,12 @@ WORKER_PATIENCE = 10 * PARENT_CHECK_SECONDS
 
 
 def run_pipeline(
-    recipe: Recipe, root: Path, fresh: bool = False, hash_check: bool = True, until: Sequence[str] = ()
+    recipe: Recipe,
+    root: Path,
+    fresh: bool = False,
+    hash_check: bool = True,
+    until: Sequence[str] = (),
+    on_done: Callable[[Planned], None] = lambda planned: None,
 ) -> None:
     """Do the unfinished stages of `recipe` in `root`.
 
@@ -41,6 +46,7 @@ def run_pipeline(
     fresh : start over every stage whose settings or inputs changed, instead of refusing.
     hash_check : refuse files of finished stages that differ from their manifests.
     until : do only these stages and what they need; all stages if it is empty.
+    on_done : called with every stage that is done, also if it was finished before.
     """
     require_one_process("run")
     stages = plan(recipe, root)
@@ -54,8 +60,9 @@ def run_pipeline(
         if recipe.jobs == 1 or "WORLD_SIZE" in os.environ:
             for planned in stages:
                 perform(root, planned, fresh, hash_check)
+                on_done(planned)
         else:
-            _side_by_side(recipe.jobs, root, stages, fresh, hash_check)
+            _side_by_side(recipe.jobs, root, stages, fresh, hash_check, on_done)
 
 
 def _require_one_gpu(recipe: Recipe, root: Path, stages: list[Planned]) -> None:
@@ -120,7 +127,14 @@ def perform_launched(root: Path, name: str, fresh: bool, hash_check: bool) -> No
         raise
 
 
-def _side_by_side(jobs: int, root: Path, waiting: list[Planned], fresh: bool, hash_check: bool) -> None:
+def _side_by_side(
+    jobs: int,
+    root: Path,
+    waiting: list[Planned],
+    fresh: bool,
+    hash_check: bool,
+    on_done: Callable[[Planned], None],
+) -> None:
     done: set[str] = set()
     running: dict[Future[None], Planned] = {}
     failure: BaseException | None = None
@@ -135,13 +149,16 @@ def _side_by_side(jobs: int, root: Path, waiting: list[Planned], fresh: bool, ha
                 if alone:
                     perform(root, stage, fresh, hash_check)
                     done.add(stage.name)
+                    on_done(stage)
                 else:
                     running[pool.submit(perform, root, stage, fresh, hash_check)] = stage
             for future in wait(running, return_when=FIRST_COMPLETED).done if running else ():
                 stage = running.pop(future)
                 error = _explained(future.exception())
                 done.add(stage.name)
-                if error is not None and (running or failure):
+                if error is None:
+                    on_done(stage)
+                elif running or failure:
                     beside = ", ".join(other.name for other in running.values())
                     warn(f"{stage.name}: {error}" + (f"; waiting for {beside}" if beside else ""))
                 failure = failure or error

@@ -9,6 +9,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -59,6 +60,21 @@ def write_to(summary: RunSummary, out: Path) -> Path:
 
 
 def _html(content: Content) -> str:
+    styles = ("report.css", *(("inspector.css",) if content.responses else ()))
+    script = "inspector.js" if content.responses else ""
+    return render_page(
+        "report.html.j2",
+        styles,
+        script,
+        content=content,
+        lead=LEAD,
+        fold_rows=FOLD_ROWS,
+        prose_from=PROSE_FROM,
+    )
+
+
+def render_page(template: str, styles: Sequence[str], script: str = "", **context: Any) -> str:
+    """A page that needs no other file: a template with the texts of its styles and its script, by their files' names."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -67,17 +83,9 @@ def _html(content: Content) -> str:
         lstrip_blocks=True,
     )
     environment.filters["printable"] = printable
-    style = _text("report.css") + (_text("inspector.css") if content.responses else "")
-    script = _text("inspector.js") if content.responses else ""
-    return environment.get_template("report.html.j2").render(
-        content=content,
-        lead=LEAD,
-        fold_rows=FOLD_ROWS,
-        prose_from=PROSE_FROM,
-        version=__version__,
-        style=Markup(style),
-        script=Markup(script),
-        policy=_policy(style, script),
+    style, code = "".join(map(_text, styles)), _text(script) if script else ""
+    return environment.get_template(template).render(
+        version=__version__, style=Markup(style), script=Markup(code), policy=_policy(style, code), **context
     )
 
 

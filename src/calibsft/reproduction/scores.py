@@ -19,10 +19,10 @@ Values = NDArray[np.float64]
 
 
 class Scores:
-    """The scores of one evaluation, or of one estimator's confidences for it."""
+    """The scores of one table of responses, perhaps of those for which `only` is true."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, only: pl.Expr | None = None) -> None:
+        self._path, self._only = path, pl.lit(True) if only is None else only
         self._found: dict[str, dict[str, Values]] = {}
 
     @cached_property
@@ -30,7 +30,7 @@ class Scores:
         """Graded responses without their text."""
         frame = pl.scan_parquet(self._path)
         known = [name for name in SCORED if name in frame.collect_schema().names()]
-        return frame.select(known).drop_nulls("correct").collect()
+        return frame.filter(self._only).select(known).drop_nulls("correct").collect()
 
     @cached_property
     def splits(self) -> dict[str, list[str]]:
@@ -60,9 +60,9 @@ class Scores:
         }
 
 
-def evaluation_scores(folder: Path) -> Scores:
+def evaluation_scores(folder: Path, only: pl.Expr | None = None) -> Scores:
     """The scores of the confidences that an evaluated model stated."""
-    return Scores(folder / ROWS)
+    return Scores(folder / ROWS, only)
 
 
 def over_seeds(scores: Sequence[Scores], benchmark: str, metric: str) -> Quantity:

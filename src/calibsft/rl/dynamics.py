@@ -63,6 +63,8 @@ def step_metrics(groups: Sequence[StepRecord]) -> dict[str, float]:
         "mean_confidence": _mean(confidences),
         "distinct_values": fmean(len({c for c in group.confidence if c is not None}) for group in groups),
         "confidence_entropy": _mean([e for group in groups for e in group.entropies]),
+        # Errors from which RL can learn to be unsure: it sampled a low confidence for them.
+        "wrong_below_half": _mean([float((c or 0.0) < 0.5) for z, c, _ in responses if not z]),
         "malformed": sum(malformed.values()),
         "unreadable": fmean(c is None for c in confidences),
         "response_tokens": fmean(n for group in groups for n in group.lengths),

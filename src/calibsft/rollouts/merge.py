@@ -64,7 +64,8 @@ def _copy(parts: Sequence[Path], out: Path) -> dict[str, Any]:
         write_atomic(out / source.name, partial(shutil.copyfile, source))
     manifests = [read_manifest(part) for part in parts]
     facts = {name: manifests[0][name] for name in COMMON if name in manifests[0]}
-    sums = {name: sum(manifest[name] for manifest in manifests) for name in ("tokens", "wall_seconds")}
+    added = ("tokens", "wall_seconds", "cpu_seconds")
+    sums = {name: sum(manifest[name] for manifest in manifests) for name in added}
     peak = max(manifest["peak_memory_mb"] for manifest in manifests)
     usage: Counter[str] = Counter()
     for part in parts:

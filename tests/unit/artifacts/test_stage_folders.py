@@ -414,13 +414,14 @@ def test_a_change_within_one_tick_of_the_clock_changes_the_hash(tmp_path: Path) 
 
 def test_the_cost_adds_up_and_is_no_work_that_could_be_lost(tmp_path: Path) -> None:
     stage(tmp_path).begin()
-    write_json(tmp_path / COST, {"wall_seconds": 1000.0, "peak_memory_mb": 1e9})
+    write_json(tmp_path / COST, {"wall_seconds": 1000.0, "cpu_seconds": 500.0, "peak_memory_mb": 1e9})
     changed = stage(tmp_path, {"seed": 1})
     assert changed.difference() is None, "nothing was made under the old settings"
     changed.begin()
     changed.finish()
     manifest = read_manifest(tmp_path)
     assert 1000 <= manifest["wall_seconds"] < 1100 and manifest["peak_memory_mb"] == 1e9
+    assert 500 <= manifest["cpu_seconds"] < 600
     assert manifest["resumed"] is False and manifest["files"] == {}
 
 

@@ -54,6 +54,7 @@ ROOMS = [
     "warmup",
     "recipe",
     "pipeline",
+    "reproduction",
     "integrations",
     "estimates",
     "doctor",

@@ -351,6 +351,8 @@ def test_the_figures_of_a_step_are_those_worked_by_hand() -> None:
             "mean_confidence": (0.9 + 0.9 + 0.1 + 0.9) / 4,
             "distinct_values": (1 + 2) / 2,
             "confidence_entropy": 1.0,
+            # of the four wrong ones, .1 and -
+            "wrong_below_half": 2 / 4,
             "malformed": 3 / 6,
             "unreadable": 2 / 6,
             "malformed/truncated": 2 / 6,

@@ -1,0 +1,75 @@
+"""`calibsft reproduce`: the paper's tables and figures at playground scale, with verdicts."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from calibsft.cli.options import Fresh, Set
+from calibsft.errors import InputError
+from calibsft.settings.options import comma_separated
+
+
+def reproduce(
+    only: Annotated[
+        str | None,
+        Option(help="Only these experiments, comma-separated, e.g. main,lambda; --dry-run lists them."),
+    ] = None,
+    seeds: Annotated[
+        str, Option(help="Training seeds; all models share base, rollouts and training sets.")
+    ] = "0,1,2",
+    out: Annotated[Path | None, Option(help="Folder for the document; default: RUN/reproduction.")] = None,
+    run: Annotated[Path, Option("--run", help="Folder of the stages; a killed study goes on there.")] = Path(
+        "runs/study"
+    ),
+    recipe: Annotated[str, Option(help="Recipe with the study's world, settings and variants.")] = "study",
+    overrides: Set = None,
+    fresh: Fresh = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="List experiments and stages, and what is left; do nothing.")
+    ] = False,
+) -> None:
+    """Regenerate every table and figure of the paper on a small world, beside the paper's numbers, with a verdict per claim.
+
+    All experiments are one graph of stages: what two of them share is made once, independent stages run side by side, and a
+    killed study goes on where it was. `calibsft reproduce --only main --seeds 0` is a short beginning.
+    """
+    from calibsft.progress import info
+    from calibsft.reproduction.run import chosen, left_of, said, study_recipe
+    from calibsft.reproduction.run import reproduce as perform
+
+    names = comma_separated(only or "")
+    if only is not None and not names:
+        raise InputError("--only names no experiment; name one of those that --dry-run lists")
+    experiments = chosen(names)
+    resolved = study_recipe(experiments, _numbers(seeds), recipe, overrides or [])
+    if dry_run:
+        for one in experiments:
+            print(f"{one.name}: {one.title} ({one.paper or 'ours'}), {len(one.pipelines)} models")
+        left = left_of(resolved, run)
+        print("stages: " + ", ".join(planned.name for planned in left.stages))
+        info(said(left))
+        return
+    folder = out or run / "reproduction"
+    command = " ".join(
+        [
+            "calibsft reproduce",
+            *([f"--only {only}"] if only else []),
+            f"--seeds {seeds}",
+            *_given(recipe, overrides),
+        ]
+    )
+    print(f"document: {perform(experiments, resolved, run, folder, command, fresh)}")
+
+
+def _given(recipe: str, overrides: list[str] | None) -> list[str]:
+    """Options that change the results, as they were given."""
+    own = [] if recipe == "study" else [f"--recipe {recipe}"]
+    return own + [f"--set '{override}'" for override in overrides or []]
+
+
+def _numbers(seeds: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(seed) for seed in comma_separated(seeds))
+    except ValueError as error:
+        raise InputError(f"--seeds {seeds}: seeds are whole numbers; write them as --seeds 0,1,2") from error
