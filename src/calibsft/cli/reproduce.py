@@ -37,16 +37,18 @@ def reproduce(
     from calibsft.progress import info
     from calibsft.reproduction.run import chosen, left_of, said, study_recipe
     from calibsft.reproduction.run import reproduce as perform
+    from calibsft.reproduction.study import Study
 
     names = comma_separated(only or "")
     if only is not None and not names:
         raise InputError("--only names no experiment; name one of those that --dry-run lists")
     experiments = chosen(names)
-    resolved = study_recipe(experiments, _numbers(seeds), recipe, overrides or [])
+    numbers = _numbers(seeds)
+    study = Study(study_recipe(experiments, numbers, recipe, overrides or []), run, numbers)
     if dry_run:
         for one in experiments:
             print(f"{one.name}: {one.title} ({one.paper or 'ours'}), {len(one.pipelines)} models")
-        left = left_of(resolved, run)
+        left = left_of(study)
         print("stages: " + ", ".join(planned.name for planned in left.stages))
         info(said(left))
         return
@@ -59,7 +61,7 @@ def reproduce(
             *_given(recipe, overrides),
         ]
     )
-    print(f"document: {perform(experiments, resolved, run, folder, command, fresh)}")
+    print(f"document: {perform(experiments, study, folder, command, fresh)}")
 
 
 def _given(recipe: str, overrides: list[str] | None) -> list[str]:

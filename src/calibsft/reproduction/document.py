@@ -15,8 +15,8 @@ from calibsft.report.markup import Cell, Table, markdown_code, markdown_table, m
 from calibsft.report.page import FOLD_ROWS, PROSE_FROM, render_page
 from calibsft.reproduction.claims import Check, paper_numbers
 from calibsft.reproduction.results import Result
-from calibsft.reproduction.tables import csv_text, latex_text
-from calibsft.reproduction.verdicts import Outcome, Verdict
+from calibsft.reproduction.tables import MISSING, csv_text, latex_text
+from calibsft.reproduction.verdicts import Outcome, Verdict, deciding
 from calibsft.yaml_text import YamlProblem, parse_yaml
 
 DOCUMENT, PAGE, REASONS, CHECKS = "REPRODUCTION.md", "reproduction.html", "reasons.yaml", "checks.csv"
@@ -137,15 +137,42 @@ def _verdict_tables(
 
 
 def _verdict_table(title: str, verdicts: Sequence[Verdict], reasons: Mapping[str, str]) -> Table:
-    rows = tuple(
-        (
-            Cell(f"{one.claim.text} ({one.claim.source})"),
-            Cell(one.outcome.value, best=one.outcome is Outcome.HOLDS, worse=one.outcome is Outcome.FAILS),
-            Cell(_said(one, reasons)),
-        )
-        for one in verdicts
+    rows = tuple(_verdict_row(one, reasons) for one in verdicts)
+    header = ("Claim", "Decided by", "Paper", "Here", "Difference", "Verdict", "Why")
+    return Table(title, header, rows, labels=len(header))
+
+
+def _verdict_row(verdict: Verdict, reasons: Mapping[str, str]) -> tuple[Cell, ...]:
+    """A claim with the check that decides it: the paper's numbers, ours, and their difference with its interval."""
+    outcome, found = verdict.outcome, deciding(verdict)
+    marked = Cell(outcome.value, best=outcome is Outcome.HOLDS, worse=outcome is Outcome.FAILS)
+    claim = Cell(f"{verdict.claim.text} ({verdict.claim.source})")
+    if found is None:
+        return claim, *([Cell(MISSING)] * 4), marked, Cell(_said(verdict, reasons))
+    check, gap = found.check, found.difference
+    return (
+        claim,
+        Cell(_in_words(check)),
+        Cell(_against(check, *_in_paper(verdict.claim.experiment, check))),
+        Cell(_against(check, found.left, found.right)),
+        Cell(f"{gap.value:+.3f}", span=f"{gap.low:+.3f} – {gap.high:+.3f}"),
+        marked,
+        Cell(_said(verdict, reasons)),
     )
-    return Table(title, ("Claim", "Verdict", "Why"), rows, labels=3)
+
+
+def _in_words(check: Check) -> str:
+    """What a check compares."""
+    words = {"below": "below", "above": "above", "close": f"within {check.margin:g} of"}[check.relation]
+    times = f"{check.times:g} × " if check.times != 1 else ""
+    other = f"{check.right:g}" if isinstance(check.right, float) else ", ".join(check.right)
+    return f"{', '.join(check.left)} {words} {times}{other}"
+
+
+def _against(check: Check, left: float | None, right: float | None) -> str:
+    if left is None or right is None:
+        return MISSING
+    return f"{left:.3f}" if isinstance(check.right, float) else f"{left:.3f} against {right:.3f}"
 
 
 def _said(verdict: Verdict, reasons: Mapping[str, str]) -> str:

@@ -11,17 +11,17 @@ from pathlib import Path
 
 from calibsft.artifacts import MANIFEST, read_manifest
 from calibsft.errors import InputError, unknown_name
-from calibsft.pipeline import REPORT, Planned, plan, run_pipeline
+from calibsft.pipeline import Planned, plan, run_pipeline
+from calibsft.pipeline.plan import up_to
 from calibsft.progress import clock, info
 from calibsft.recipe import Recipe, load_recipe
-from calibsft.reproduction.document import read_reasons, unexplained, write_study
+from calibsft.reproduction.document import REASONS, read_reasons, unexplained, write_study
 from calibsft.reproduction.experiment import Experiment
 from calibsft.reproduction.experiments import EXPERIMENTS
 from calibsft.reproduction.results import results_of, verdicts_of
 from calibsft.reproduction.study import Study
 
 RECIPE = "study"
-SEEDS = (0, 1, 2)
 
 
 def chosen(names: Sequence[str]) -> list[Experiment]:
@@ -38,12 +38,16 @@ def study_recipe(
     recipe: str = RECIPE,
     overrides: Sequence[str] = (),
 ) -> Recipe:
-    """The recipe of a study: the pipelines of its experiments, each training once for every seed."""
+    """The recipe of a study: the pipelines of its experiments, with its own training seeds and those asked for.
+
+    Its own seeds are always planned, so that a study of one seed can be continued with others.
+    """
     if not seeds:
         raise InputError("--seeds names no seed; give some, as in --seeds 0,1,2")
+    planned = dict.fromkeys([*load_recipe(recipe, overrides).training_seeds, *seeds])
     pipelines = dict.fromkeys(pipeline for one in experiments for pipeline in one.pipelines)
     written = ", ".join(f"[{', '.join(pipeline)}]" for pipeline in pipelines)
-    given = [f"pipelines=[{written}]", f"training_seeds=[{', '.join(map(str, seeds))}]"]
+    given = [f"pipelines=[{written}]", f"training_seeds=[{', '.join(map(str, planned))}]"]
     return load_recipe(recipe, [*overrides, *given])
 
 
@@ -56,9 +60,10 @@ class Left:
     seconds: float | None  # how long these take at the pace of the finished ones; None if nothing is finished
 
 
-def left_of(recipe: Recipe, root: Path) -> Left:
-    # Without the report of a run: a study writes its own pages.
-    stages = [planned for planned in plan(recipe, root) if planned.name != REPORT]
+def left_of(study: Study) -> Left:
+    """What is left of the stages that the study's models need."""
+    recipe, root = study.recipe, study.root
+    stages = up_to(plan(recipe, root), study.evaluations)
     done = {
         one.name: read_manifest(root / one.name) for one in stages if (root / one.name / MANIFEST).is_file()
     }
@@ -82,19 +87,21 @@ def said(left: Left) -> str:
 
 
 def reproduce(
-    experiments: Sequence[Experiment], recipe: Recipe, root: Path, folder: Path, command: str, fresh: bool
+    experiments: Sequence[Experiment], study: Study, folder: Path, command: str, fresh: bool
 ) -> Path:
-    """Do what is left of a study in `root` and write it into `folder`; returns the path of the document."""
-    info(f"study: {said(left_of(recipe, root))}")
-    models = plan_models(recipe, root).values()
-    needed = list(dict.fromkeys(model.evaluation for model in models))
-    run_pipeline(
-        recipe, root, fresh, until=needed, on_done=lambda: info(f"study: {said(left_of(recipe, root))}")
-    )
-    study = Study(recipe, root)
+    """Do what is left of a study and write it into `folder`; returns the path of the document."""
+    left = left_of(study)
+    todo = {planned.name for planned in left.todo}
+
+    def tell(planned: Planned) -> None:
+        if planned.name in todo:
+            info(f"study: {said(left_of(study))}")
+
+    info(f"study: {said(left)}")
+    run_pipeline(study.recipe, study.root, fresh, until=study.evaluations, on_done=tell)
     results = results_of(study, experiments)
     verdicts = verdicts_of(results)
-    document = write_study(results, verdicts, command, recipe.training_seeds, folder)
+    document = write_study(results, verdicts, command, study.seeds, folder)
     if missing := unexplained(verdicts, read_reasons(folder)):
-        info(f"claims that do not hold and have no reason in {folder / 'reasons.yaml'}: {', '.join(missing)}")
+        info(f"claims that do not hold and have no reason in {folder / REASONS}: {', '.join(missing)}")
     return document

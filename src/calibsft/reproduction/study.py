@@ -68,10 +68,11 @@ class Trained:
 
 @dataclass(eq=False)
 class Study:
-    """A study in `root`: the models of its recipe's pipelines, read when they are asked for."""
+    """A study in `root`: the models of its recipe's pipelines with some of its training seeds, read when they are asked for."""
 
     recipe: Recipe
     root: Path
+    seeds: tuple[int, ...]
     _read: dict[Pipeline, Trained] = field(default_factory=dict)
 
     @cached_property
@@ -81,8 +82,7 @@ class Study:
     def model(self, *pipeline: str) -> Trained:
         """The model that a pipeline makes."""
         if pipeline not in self._read:
-            *_, last = chains_of(self.recipe, pipeline)
-            ends = [chain for chain in chains_of(self.recipe, pipeline) if chain.steps == last.steps]
+            ends = ends_of(self.recipe, pipeline, self.seeds)
             self._read[pipeline] = Trained(self.root, tuple(self._models[chain] for chain in ends))
         return self._read[pipeline]
 
@@ -91,9 +91,21 @@ class Study:
         models = [model for pipeline in pipelines for model in self.model(*pipeline).models]
         return all((self.root / model.evaluation / MANIFEST).is_file() for model in models)
 
+    @property
+    def evaluations(self) -> list[str]:
+        """The stages that evaluate the models with the chosen seeds, those on the way too."""
+        chosen = (None, *self.seeds)
+        return list(dict.fromkeys(m.evaluation for chain, m in self._models.items() if chain.seed in chosen))
+
     def cost(self, stage: str) -> dict[str, Any]:
         """What the manifest of a stage says of its cost."""
         return read_manifest(self.root / stage)
+
+
+def ends_of(recipe: Recipe, pipeline: Pipeline, seeds: Sequence[int]) -> list[Chain]:
+    """The last models of a pipeline, one for each seed; a base model has none."""
+    made = list(chains_of(recipe, pipeline))
+    return [chain for chain in made if chain.steps == made[-1].steps and chain.seed in (None, *seeds)]
 
 
 def _journal(path: Path) -> pl.DataFrame:

@@ -98,24 +98,14 @@ def _together(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def _reason(checks: Sequence[Judged]) -> str:
-    """How many checks came out how, and the one that decides."""
+    """How many checks came out how."""
     counts = {outcome: sum(one.outcome is outcome for one in checks) for outcome in Outcome}
-    said = [f"{count} {outcome.value}" for outcome, count in counts.items() if count]
-    total = f"{len(checks)} check{'s' if len(checks) > 1 else ''}: {', '.join(said)}"
-    worst = next(
-        (one for outcome in (Outcome.FAILS, Outcome.UNDECIDED) for one in checks if one.outcome is outcome),
-        None,
+    return ", ".join(
+        f"{count} of {len(checks)} {outcome.value}" for outcome, count in counts.items() if count
     )
-    return f"{total}; {said_of(worst)}" if worst is not None else total
 
 
-def said_of(judged: Judged) -> str:
-    """A check in words, with its numbers."""
-    check, found = judged.check, judged.difference
-    times = f"{check.times:g} × " if check.times != 1 else ""
-    other = f"{check.right:g}" if isinstance(check.right, float) else " | ".join(check.right)
-    return (
-        f"{' | '.join(check.left)} {judged.left:.3f} against {times}{other}"
-        f"{'' if isinstance(check.right, float) else f' {judged.right:.3f}'}: difference {found.value:+.3f}"
-        f" [{found.low:+.3f}, {found.high:+.3f}], claimed {check.relation}"
-    )
+def deciding(verdict: Verdict) -> Judged | None:
+    """The check that decides a claim: the first that fails, else the first that is undecided, else the first."""
+    order = (Outcome.FAILS, Outcome.UNDECIDED, Outcome.HOLDS)
+    return next((one for outcome in order for one in verdict.checks if one.outcome is outcome), None)

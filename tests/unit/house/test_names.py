@@ -52,6 +52,8 @@ KINDS = {
 }
 # What may name things of another kind, as a recipe does: a benchmark its grader, a target the evidence that it needs.
 NAMED_BY = {"grader": "benchmark", "evidence": "target"}
+# The models of an experiment are named as those of a recipe are.
+EXPERIMENTS = ("reproduction/arms.py", "reproduction/experiments/")
 # What is done with unreadable confidences: an option of commands and functions.
 MALFORMED = {
     "decisions/files.py",
@@ -62,8 +64,8 @@ MALFORMED = {
 }
 # Files in which a text that is the name of a thing has another role; exactly these.
 OTHER_ROLES = {
-    # The library that loads a checkpoint, as cards name it.
-    ("engine", "transformers"): {"cards.py"},
+    # The library that loads a checkpoint, as cards name it; its version, in a study.
+    ("engine", "transformers"): {"cards.py", "reproduction/document.py"},
     # What samples in verl, by verl's name for it; the package that serves a policy in training.
     ("engine", "vllm"): {
         "integrations/verl/rl_config.py",
@@ -171,7 +173,9 @@ def mentioned(path: Path) -> frozenset[str]:
 
 
 def may_name(path: Path, kind: str) -> bool:
-    """Whether a file is that of a thing which names things of this kind."""
+    """Whether a file is that of an experiment, or of a thing which names things of this kind."""
+    if str(path.relative_to(PACKAGE)).startswith(EXPERIMENTS):
+        return True
     by = NAMED_BY.get(kind)
     return by is not None and any(
         is_own(path, by, name) and path != file_of(KINDS[by].module) / "__init__.py"
