@@ -11,7 +11,8 @@ class EvidenceSettings(Settings):
     embedding_model: str | None = Field(
         None,
         min_length=1,
-        description="checkpoint folder or Hub id of the encoder that embeds responses; cluster-share needs one",
+        description="checkpoint folder or Hub id of the encoder that embeds responses; cluster-share needs one; in a recipe also"
+        " run:STAGE, the model that a stage of the same run makes",
     )
     similarity: float = Field(
         0.98, gt=0, le=1, description="cosine similarity from which two responses are in one cluster"

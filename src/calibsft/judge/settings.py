@@ -16,7 +16,7 @@ class JudgeSettings(Settings):
         Field(
             min_length=1,
             description="model that judges answers of kind `judge`: a checkpoint, or its name at the judge's URL; without one"
-            " they are matched against aliases",
+            " they are matched against aliases; in a recipe also run:STAGE, the model that a stage of the same run makes",
         ),
     ] = None
     url: Annotated[

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from calibsft.artifacts.lineage import BASE, CALIBSFT, WARMUP, with_variant
+from calibsft.errors import InputError
 from calibsft.pipeline.chain import Chain
 from calibsft.pipeline.planned import Model, Planned
 from calibsft.recipe import Recipe
@@ -31,6 +32,9 @@ from calibsft.targets.stated import StatedSettings
 
 # Begins the names of the stages that make a warm-up's training set.
 SHOTS = "shots-"
+# The beginning of a reference to a model of the same run, and the keys that may hold one, by section.
+OF_RUN = "run:"
+MODELS_OF = {"evidence": "embedding_model", "judge": "model"}
 Own = Callable[[Recipe], dict[str, Any]]
 
 
@@ -272,14 +276,33 @@ class Planner:
         variant = step.variant if step.varied else ""
         if "variant" in kind.model_fields:
             stage = stage.model_copy(update={"variant": variant})
-        return Planned(name(variant), stage, needs)
+        asked = [name for field, name in self._asked(step.recipe).items() if field in kind.model_fields]
+        return Planned(name(variant), stage, tuple(dict.fromkeys((*needs, *asked))))
 
     def _stage(self, recipe: Recipe, kind: type[Stage], chain: Chain, **own: Any) -> Stage:
         """A stage with the fields in `own`; its other fields come from the recipe, if the recipe has them."""
         shared = {name: getattr(recipe, name) for name in kind.model_fields if hasattr(recipe, name)}
         if "format" in shared:
             shared["format"] = self._format(chain)
+        for field, stage in self._asked(recipe).items():
+            if field in shared:
+                made = {MODELS_OF[field]: str(self._root / stage / "model")}
+                shared[field] = shared[field].model_copy(update=made)
         return kind(**{**shared, **own})
+
+    def _asked(self, recipe: Recipe) -> dict[str, str]:
+        """By section: the stage of this run whose model the section names, as `run:base`, for those that name one."""
+        found = {}
+        for field, key in MODELS_OF.items():
+            given = getattr(getattr(recipe, field), key) or ""
+            if given.startswith(OF_RUN):
+                found[field] = given.removeprefix(OF_RUN)
+                if found[field] not in self._trainings.values():
+                    raise InputError(
+                        f"{field}.{key} = {given}: no earlier pipeline of the recipe makes a model in a stage of that name; put"
+                        " one that does before the others"
+                    )
+        return found
 
     def _before(self, chain: Chain) -> tuple[str, ...]:
         """The stage that makes the model of `chain`; none for a base model that is loaded."""

@@ -140,3 +140,21 @@ def test_the_counterpart_of_a_variant_of_calibsft_is_without_it() -> None:
     found = Lineage(("base@llama", "calibsft@unmixed", "rlcr"), seed=1)
     assert found.calibrated and found.counterpart == Lineage(("base@llama", "rlcr"), seed=1)
     assert Lineage(("base@llama", "calibsft"), seed=1).counterpart == Lineage(("base@llama",))
+
+
+OWN_MODELS = (
+    "variants={same: {targets: {name: sayself}, evidence: {embedding_model: 'run:base'}},"
+    " scored: {targets: {name: lovec}, judge: {model: 'run:base@big'}}, big: {base: {steps: 9}}}"
+)
+
+
+def test_evidence_may_be_measured_by_models_of_the_same_run() -> None:
+    found = planned("[[base@big], [calibsft@same], [calibsft@scored]]", OWN_MODELS)
+    encoder, judge = (found[f"evidence@{name}"] for name in ("same", "scored"))
+    assert encoder.stage.evidence.embedding_model == "run/base/model" and "base" in encoder.needs  # type: ignore[attr-defined]
+    assert judge.stage.judge.model == "run/base@big/model" and "base@big" in judge.needs  # type: ignore[attr-defined]
+
+
+def test_a_model_of_the_run_must_be_made_before_it_is_asked() -> None:
+    with pytest.raises(InputError, match=r"judge.model = run:base@big.*put one that does before"):
+        planned("[[calibsft@scored]]", OWN_MODELS)
