@@ -29,9 +29,17 @@ def build_lines(summary: BuildSummary) -> list[str]:
         groups, responses = len(summary.dropped_groups), sum(summary.dropped_groups.values())
         lines.append(f"{groups} target groups below the minimum size left out ({responses} responses)")
     lines += _histogram_lines(summary.before, summary.after)
-    each = f"{summary.group_size} of each of {len(summary.after)} targets"
-    balanced = each if summary.group_size else "not balanced"
-    return [*lines, f"kept {summary.rows:,} responses of {summary.rows_questions:,} questions, {balanced}"]
+    kept = f"kept {summary.rows:,} responses of {summary.rows_questions:,} questions"
+    return [*lines, f"{kept}, {_evenness(summary)}"]
+
+
+def _evenness(summary: BuildSummary) -> str:
+    """What a training set has equally many of, in words."""
+    if summary.pairs:
+        return f"{summary.pairs:,} questions of each success rate"
+    if summary.group_size:
+        return f"{summary.group_size} of each of {len(summary.after)} targets"
+    return "not balanced"
 
 
 def _histogram_lines(*histograms: dict[Fraction, int]) -> list[str]:

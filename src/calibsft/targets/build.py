@@ -2,8 +2,9 @@
 
 The order matters and is the paper's. Success rates come from all responses to a question; only then are malformed and
 unfinished ones discarded. Labels are exact rationals, and balancing groups by them. Only the characters of the confidence
-value change, even if the training set has another format than the responses. Labels need no text, so they come first, and
-only the text of drawn responses is read further.
+value change, even if the training set has another format than the responses. A pool of pairs is
+chosen before anything is labelled, so that all targets label the same one. Labels need no text, so they come first, and only
+the text of drawn responses is read further.
 """
 
 from collections import Counter
@@ -21,6 +22,7 @@ from calibsft.targets import get_target, refusals
 from calibsft.targets.chat import write_chat
 from calibsft.targets.draws import choose
 from calibsft.targets.labelling import label_rows, label_table
+from calibsft.targets.pairs import Pairs, choose_pairs
 from calibsft.targets.pool import ROW, Pool, first_samples
 from calibsft.targets.settings import TargetSettings
 from calibsft.targets.stored_texts import StoredTexts
@@ -31,8 +33,9 @@ SFT_TABLE = "sft.parquet"
 LABEL_TABLE = "labels.parquet"
 # Rows of the table of labels that are written at a time.
 SLICE_ROWS = 1 << 17
-# The reason for a well-formed response without a label, beside the parser's reasons for malformed ones.
-UNLABELLED = "unlabelled"
+# Why a well-formed response has no label, beside the parser's reasons for malformed ones: it is not in the pool of pairs, or
+# the target says nothing of it.
+UNPAIRED, UNLABELLED = "unpaired", "unlabelled"
 
 
 def build(
@@ -62,9 +65,10 @@ def build(
     """
     from_format, target = from_format or confidence_format, get_target(settings.name)
     rated = _rated(pool, settings.samples, from_format, source)
-    if not target.imitates:
+    if settings.pairs or not target.imitates:
         refusals.refuse_single(rated, source)
-    labelled = label_rows(rated, settings, confidence_format, evidence, source)
+    pairs = choose_pairs(rated, settings.pairs, seed, source) if settings.pairs else None
+    labelled = label_rows(pairs.rows if pairs else rated, settings, confidence_format, evidence, source)
     refusals.refuse_unlabelled(rated, labelled, target.name, source)
     if not target.imitates:
         refusals.refuse_unlearnable(rated, labelled, source)
@@ -78,15 +82,16 @@ def build(
         responses=len(rated),
         questions=rated.n_unique(QUESTION_KEYS),
         endings=count_endings(rated),
-        filtered=_filtered(rated, labelled),
+        filtered=_filtered(rated, labelled, pairs),
         before=histogram(labelled),
         after=histogram(first),
         group_size=drawn.group_size,
         dropped_groups=drawn.dropped,
         rows=len(first),
         rows_questions=first.n_unique(QUESTION_KEYS),
+        pairs=pairs.per_rate if pairs else None,
     )
-    del rated, first  # makes room for texts
+    del rated, pairs, first  # makes room for texts
     with StoredTexts(folder, len(labelled)) as stored:
         rewritten = not target.imitates or from_format != confidence_format
         store_texts(pool, labelled, drawn, confidence_format, stored, source, rewritten)
@@ -117,8 +122,10 @@ def _slices(table: pl.DataFrame) -> Iterator[pl.DataFrame]:
     return (table.slice(start, SLICE_ROWS).select(typed) for start in range(0, len(table), SLICE_ROWS))
 
 
-def _filtered(rated: pl.DataFrame, labelled: pl.DataFrame) -> dict[str, int]:
+def _filtered(rated: pl.DataFrame, labelled: pl.DataFrame, pairs: Pairs | None) -> dict[str, int]:
     """How many responses are not trained on, by reason."""
     reasons = Counter(dict(rated.group_by("reason").len().iter_rows()))
-    unlabelled = reasons.pop("ok") - len(labelled)
-    return dict(sorted(reasons.items())) | ({UNLABELLED: unlabelled} if unlabelled else {})
+    formed = reasons.pop("ok")
+    asked = len(pairs.rows) if pairs else formed
+    without = {UNPAIRED: formed - asked, UNLABELLED: asked - len(labelled)}
+    return dict(sorted(reasons.items())) | {reason: count for reason, count in without.items() if count}

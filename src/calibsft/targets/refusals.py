@@ -56,6 +56,26 @@ def refuse_single(rated: pl.DataFrame, source: str) -> None:
         )
 
 
+def refuse_uneven(rated: pl.DataFrame, source: str) -> None:
+    """Refuse questions with different numbers of responses, whose success rates cannot be paired off."""
+    numbers = sorted(rated["n"].unique().to_list())
+    if len(numbers) > 1:
+        raise InputError(
+            f"{source}: questions have {numbers[0]} to {numbers[-1]} responses, and pairs are chosen among equally many; add --samples"
+            f" {numbers[0]}, or sample every question as often"
+        )
+
+
+def refuse_missing_rates(k: pl.Series, n: int, source: str) -> None:
+    """Refuse a pool where no question has some success rate; `k` are the right ones of `n` of each question."""
+    missing = sorted(set(range(1, n)) - set(k))
+    if missing:
+        raise InputError(
+            f"{source}: no question of success rate {missing[0]}/{n} has a well-formed right and a well-formed wrong response"
+            f" ({len(missing)} such rates), and pairs are of every rate; add questions, or lower --samples"
+        )
+
+
 def refuse_unlabelled(rated: pl.DataFrame, labelled: pl.DataFrame, target: str, source: str) -> None:
     """Refuse a pool without any label."""
     if labelled.is_empty():

@@ -23,8 +23,17 @@ class TargetSettings(Settings):
     min_group: int = Field(1, ge=1, description="drop target groups with fewer responses than this")
     redraws: int = Field(1, ge=1, description="balanced draws, one per epoch of training in turn")
 
+    pairs: int | None = Field(
+        None,
+        ge=1,
+        description="number of questions to use of every success rate between 0 and 1, each with one right and one wrong"
+        " response, whatever the target; needs --no-balance; default: all responses",
+    )
+
     @model_validator(mode="after")
-    def _balancing_needs_balance(self) -> Self:
+    def _balancing_goes_together(self) -> Self:
         if not self.balance and (self.min_group > 1 or self.redraws > 1):
             raise ValueError("targets.min_group and redraws mean nothing without balance")
+        if self.balance and self.pairs is not None:
+            raise ValueError("targets.pairs replaces balancing, so it needs balance false (--no-balance)")
         return self

@@ -17,7 +17,10 @@ HISTOGRAMS = ("before", "after", "dropped_groups")
 
 @dataclass(frozen=True, slots=True)
 class BuildSummary:
-    """What went in and what came out; the histograms count responses by stratum."""
+    """What went in and what came out; the histograms count responses by stratum.
+
+    `pairs` is the number of questions of each success rate in a pool of pairs, and None for another training set.
+    """
 
     target: str
     format: str
@@ -32,6 +35,7 @@ class BuildSummary:
     dropped_groups: dict[Fraction, int]
     rows: int
     rows_questions: int
+    pairs: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self) | {name: _written(getattr(self, name)) for name in HISTOGRAMS}
