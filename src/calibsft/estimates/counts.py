@@ -121,7 +121,11 @@ def _of_build(stage: BuildStage, needs: list[Planned]) -> Counts:
     outcomes = [
         (k, n, correct) for k in range(n + 1) for correct in (True, False) if (k if correct else n - k)
     ]
-    labels = target.label(pl.DataFrame(outcomes, ["k", "n", "correct"], orient="row"), settings)
+    rows = pl.DataFrame(outcomes, ["k", "n", "correct"], orient="row")
+    keys = pl.DataFrame(
+        {"dataset": "", "question_id": rows["k"].cast(pl.String), "sample": rows["correct"].cast(pl.Int32)}
+    )
+    labels = target.label(keys.hstack(rows), settings)
     written = get_format(stage.format)
     exact = labels.drop_nulls(LABEL).select(LABEL).unique().iter_rows()
     values = len({target.strata(Fraction(*label), written) for label in exact})

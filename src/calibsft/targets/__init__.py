@@ -9,6 +9,7 @@ from calibsft.targets.csft import CSFT
 from calibsft.targets.lovec import LOVEC
 from calibsft.targets.sayself import SAYSELF
 from calibsft.targets.settings import TargetSettings
+from calibsft.targets.shuffled import SHUFFLED
 from calibsft.targets.stated import STATED
 from calibsft.targets.target import Target
 from calibsft.targets.uait import UAIT
@@ -20,6 +21,7 @@ TARGETS: dict[str, Target[Any]] = {
     "sayself": SAYSELF,
     "lovec": LOVEC,
     "stated": STATED,
+    "shuffled": SHUFFLED,
 }
 
 if TYPE_CHECKING:

@@ -16,10 +16,9 @@ from calibsft.targets.settings import TargetSettings
 from calibsft.targets.target import Target
 
 
-class CalibSftSettings(TargetSettings):
-    """The mixed target."""
+class MixedSettings(TargetSettings):
+    """For targets of success rate and correctness: the weight of both."""
 
-    name: Literal["calibsft"] = "calibsft"
     # Six decimals keep exact labels within 64-bit integers.
     mix: Annotated[
         float,
@@ -33,15 +32,24 @@ class CalibSftSettings(TargetSettings):
     ] = 0.5
 
 
+class CalibSftSettings(MixedSettings):
+    """The mixed target."""
+
+    name: Literal["calibsft"] = "calibsft"
+
+
 def mixed_target(success_rate: Fraction, correct: bool, mix: Fraction) -> Fraction:
     return mix * success_rate + (1 - mix) * int(correct)
 
 
-def label(rows: pl.DataFrame, settings: CalibSftSettings) -> pl.DataFrame:
+def mixed_labels(rows: pl.DataFrame, settings: MixedSettings) -> pl.DataFrame:
     mix = Fraction(str(settings.mix))
     return once_per(rows, ("k", "n", "correct"), lambda k, n, z: mixed_target(Fraction(k, n), z, mix))
 
 
 CALIBSFT = Target(
-    "calibsft", "part the question's success rate, part the response's correctness", label, CalibSftSettings
+    "calibsft",
+    "part the question's success rate, part the response's correctness",
+    mixed_labels,
+    CalibSftSettings,
 )

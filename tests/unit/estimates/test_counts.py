@@ -85,6 +85,7 @@ def test_a_missing_file_of_questions_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "overrides, values",
     [
+        (["targets.name=shuffled"], 100),
         # n = 10: 0.00 to 0.45 and 0.55 to 1.00 in steps of 0.05.
         (["targets.samples=10"], 20),
         (["rollout.samples=10"], 20),

@@ -45,6 +45,6 @@ def test_a_recipe_takes_it_with_its_own_settings(copied: PackageCopy) -> None:
     )
     assert "margin: 0.1" in copied.run("run", "mine.yaml", "--dry-run")
     said = copied.run("run", "mine.yaml", "--dry-run", "--set", "targets.mix=0.3", status=2)
-    assert "targets.mix means nothing here, it is for calibsft; leave it out" in said
+    assert "targets.mix means nothing here, it is for calibsft, shuffled; leave it out" in said
     said = copied.run("run", "mine.yaml", "--dry-run", "--set", "targets.margin=0.7", status=2)
     assert "targets.margin = 0.7: input should be less than or equal to 0.5; correct that key" in said

@@ -124,7 +124,7 @@ def test_defaults_are_the_methods_own_unless_given() -> None:
 
 def test_a_mix_of_nothing_is_refused() -> None:
     with pytest.raises(
-        InputError, match=r"targets\.mix means nothing here, it is for calibsft; leave it out"
+        InputError, match=r"targets\.mix means nothing here, it is for calibsft, shuffled; leave it out"
     ):
         load_recipe("tiny", ["targets.name=csft", "targets.mix=0.25"])
     assert load_recipe("tiny", ["targets.name=csft"]).targets.name == "csft"

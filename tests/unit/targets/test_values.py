@@ -124,7 +124,7 @@ def test_an_unknown_target_is_refused_with_the_nearest_name() -> None:
 
 def test_every_target_is_listed_under_its_own_name() -> None:
     assert [target.name for target in TARGETS.values()] == list(TARGETS)
-    assert list(TARGETS) == ["calibsft", "csft", "uait", "sayself", "lovec", "stated"]
+    assert list(TARGETS) == ["calibsft", "csft", "uait", "sayself", "lovec", "stated", "shuffled"]
 
 
 def test_labels_are_computed_once_per_distinct_input_and_stay_in_order() -> None:
