@@ -371,9 +371,10 @@ def test_unanimous_groups_are_refused_or_kept_for_their_confidence(short_base: P
         InputError, match=r"no question had both right and wrong .* \(0 all right, 8 all wrong\)"
     ):
         train(short_base, tmp_path / "dropped", asked=hard, max_batches=2)
-    train(short_base, tmp_path / "kept", asked=hard, keep_unanimous=True, steps=1)
-    assert not torch.equal(weights(tmp_path / "kept" / "model"), weights(short_base))
-    assert journal(tmp_path / "kept")[0]["kept_groups"] == 4
+    for option in ("keep_unanimous", "all_groups"):
+        train(short_base, tmp_path / option, asked=hard, **{option: True}, steps=1)
+        assert not torch.equal(weights(tmp_path / option / "model"), weights(short_base))
+        assert journal(tmp_path / option)[0]["kept_groups"] == 4
 
 
 def test_what_does_not_fit_is_refused_before_a_model_is_loaded(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def _of_sft(stage: SftStage, needs: list[Planned]) -> Counts:
 
 def _of_rl(stage: RlStage, needs: list[Planned]) -> Counts:
     rl, per_step = stage.rl, stage.rl.questions * stage.rl.group_size
-    filters = get_method(rl.name).dynamic_sampling and not rl.option("keep_unanimous")
+    filters = get_method(rl.name).keeps_mixed_only(rl)
     return Counts(rl.steps * per_step, rl.max_new_tokens, rl.steps, per_step, filters=filters)
 
 

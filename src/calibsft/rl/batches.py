@@ -72,7 +72,7 @@ def overlong_penalty(lengths_G: np.ndarray, limit: int, buffer: int) -> FloatArr
 def rows_of(scored: ScoredGroup, method: Method, settings: MethodSettings) -> list[Row]:
     """The rows of one group, every token with its advantage."""
     segments = advantages_of(scored.group, method, rewards_of(scored, method, settings))
-    if method.dynamic_sampling and not scored.group.is_mixed:
+    if method.is_dynamic(settings) and not scored.group.is_mixed:
         # Such a group trains confidence only: its answer rewards differ by format, not by correctness.
         segments = SegmentAdvantages(np.zeros(len(scored.responses)), segments.confidence_G)
     marks = [torch.from_numpy(response.confidence_T) for response in scored.responses]

@@ -86,9 +86,7 @@ class Method:
     malformed: str  # the reward of a malformed response as text, for documentation and model cards
     confidence_tokens: TokenSet = TokenSet.ALL
     divide_by_std: bool = True  # divide centred advantages by the group's standard deviation too
-    # Whether training uses only groups with right and wrong responses. Questions that the starting model always solves
-    # are then left out from the start.
-    dynamic_sampling: bool = True
+    dynamic_sampling: bool = True  # see `is_dynamic`, which settings may change
     formats: tuple[str, ...] = ()  # the confidence formats that the rewards are defined for; empty for all
     needs_success_rate: bool = False  # whether the rewards depend on the question's success rate before RL
 
@@ -96,6 +94,17 @@ class Method:
     def is_scalar(self) -> bool:
         """Whether there is one reward per response, as in a plain reward function."""
         return self.confidence_tokens is TokenSet.ALL
+
+    def is_dynamic(self, settings: MethodSettings) -> bool:
+        """Whether answers learn only from groups with right and wrong responses.
+
+        Questions that the starting model always solves are then left out from the start.
+        """
+        return self.dynamic_sampling and not settings.option("all_groups")
+
+    def keeps_mixed_only(self, settings: MethodSettings) -> bool:
+        """Whether groups that are all right or all wrong are dropped, so that confidence does not learn from them either."""
+        return self.is_dynamic(settings) and not settings.option("keep_unanimous")
 
     def require_format(self, confidence_format: Format) -> None:
         """Refuse a format that the rewards are not defined for."""

@@ -33,10 +33,27 @@ class LooksAtGroup(MethodSettings):
     leave_one_out: bool = Field(False, description="compare a response with the success rate of the others")
 
 
-class RewardsConfidence(MethodSettings):
-    """For methods with a separate reward for confidence."""
+class SamplesDynamically(MethodSettings):
+    """For methods that train only on groups with right and wrong responses."""
+
+    all_groups: bool = Field(
+        False,
+        description="train on all-right and all-wrong groups too, and on questions that the starting model always solves",
+    )
+
+
+class RewardsConfidence(SamplesDynamically):
+    """For methods with a separate reward for confidence, beside dynamic sampling."""
 
     segment_loss: bool = Field(
         False, description="average the loss separately over answer and confidence tokens"
     )
     keep_unanimous: bool = Field(False, description="train confidence on all-right and all-wrong groups too")
+
+    @model_validator(mode="after")
+    def _all_groups_are_kept_once(self) -> Self:
+        if self.all_groups and self.keep_unanimous:
+            raise ValueError(
+                "rl.keep_unanimous means nothing with rl.all_groups, which keeps all groups for all tokens"
+            )
+        return self

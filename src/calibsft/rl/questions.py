@@ -1,6 +1,6 @@
 """The questions that RL trains on, with their prompts and the starting model's success rates.
 
-Drops questions that are always solved (for methods with dynamic sampling) and prompts that are too long, and reports how
+Drops questions that are always solved (where there is dynamic sampling) and prompts that are too long, and reports how
 many.
 """
 
@@ -20,6 +20,7 @@ from calibsft.files.reading import read_table
 from calibsft.progress import info, warn
 from calibsft.responses.prompts import Prompting
 from calibsft.rl.method import Method
+from calibsft.rl.settings import MethodSettings
 from calibsft.schema import QUESTION_KEYS, Question
 from calibsft.success_rates import count_endings, ending_lines, rate_questions
 
@@ -114,14 +115,18 @@ def training_questions(
     questions: Sequence[Question],
     rates: SuccessRates,
     method: Method,
+    settings: MethodSettings,
     tokenizer: PreTrainedTokenizerBase,
     prompting: Prompting,
     max_prompt_tokens: int,
 ) -> list[TrainingQuestion]:
-    """The questions that `method` trains on, in the given order."""
+    """The questions that `method` trains on with its `settings`, in the given order.
+
+    `max_prompt_tokens` may be fewer than the settings say, for a model with a short context.
+    """
     if method.needs_success_rate:
         _require_rates(questions, rates, method)
-    kept = _unsolved(questions, rates) if method.dynamic_sampling else questions
+    kept = _unsolved(questions, rates) if method.is_dynamic(settings) else questions
     short = with_prompts(kept, rates, tokenizer, prompting, max_prompt_tokens)
     if not short:
         raise InputError(

@@ -12,16 +12,9 @@ from itertools import count, groupby, islice
 from random import Random
 
 from calibsft.progress import warn
-from calibsft.rl.method import Method
 from calibsft.rl.outcomes import require_learnable
 from calibsft.rl.questions import TrainingQuestion
 from calibsft.rl.scoring import ScoredGroup
-from calibsft.rl.settings import MethodSettings
-
-
-def keeps_mixed_only(method: Method, settings: MethodSettings) -> bool:
-    """Whether groups that are all right or all wrong are dropped."""
-    return method.dynamic_sampling and not settings.option("keep_unanimous")
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from calibsft.rl.method import Method
 from calibsft.rl.methods import method_of
 from calibsft.rl.policy import Policy
 from calibsft.rl.questions import SuccessRates, TrainingQuestion, training_questions
-from calibsft.rl.sampling import GroupSampler, QuestionPlan, keeps_mixed_only
+from calibsft.rl.sampling import GroupSampler, QuestionPlan
 from calibsft.rl.scoring import Scorer
 from calibsft.rl.settings import MethodSettings
 from calibsft.rl.trainer import RlTrainer
@@ -99,7 +99,7 @@ def train_policy(
     # The trainer moves the model to its own device, one per process.
     model = load_model(model_name, "cpu", "float32")
     longest = min(settings.max_prompt_tokens, (context_length(model) or settings.max_prompt_tokens + 1) - 1)
-    asked = training_questions(questions, rates, method, tokenizer, prompting, longest)
+    asked = training_questions(questions, rates, method, settings, tokenizer, prompting, longest)
     set_seed(seed)  # before adapters are initialised
     if settings.lora:
         model = with_adapters(model, settings.lora)
@@ -183,7 +183,7 @@ def make_trainer(
         QuestionPlan(asked, seed),
         policy.produce,
         settings.questions,
-        keeps_mixed_only(method, settings),
+        method.keeps_mixed_only(settings),
         settings.max_batches,
         arguments.process_index,
         arguments.world_size,

@@ -41,6 +41,8 @@ def test_the_paper_s_evaluation() -> None:
 def test_dynamic_sampling_is_told_by_the_method_and_its_settings() -> None:
     found = counted("qwen3-8b/methods", "rl_methods.coca.keep_unanimous=true")
     assert found["rlcr"].filters and not found["c3rl-integer"].filters and not found["coca"].filters
+    found = counted("qwen3-8b/methods", "rl_methods.rlcr.all_groups=true")
+    assert found["coca"].filters and not found["rlcr"].filters
 
 
 @pytest.mark.parametrize(

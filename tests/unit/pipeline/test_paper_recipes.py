@@ -57,7 +57,14 @@ def test_every_method(method: str) -> None:
     assert (rl.learning_rate, rl.warmup_steps, rl.final_rate) == (2e-6, 10, 0.5)
     assert (rl.clip_low, rl.clip_high, rl.dual_clip) == (0.2, 0.28, None)
     assert (rl.max_prompt_tokens, rl.max_new_tokens, rl.max_batches) == (2048, 8192, 20)
-    unchanged = ("mean_only", "leave_one_out", "segment_loss", "keep_unanimous", "overlong_buffer")
+    unchanged = (
+        "mean_only",
+        "leave_one_out",
+        "segment_loss",
+        "keep_unanimous",
+        "all_groups",
+        "overlong_buffer",
+    )
     assert not any(rl.option(name) for name in unchanged)
 
 

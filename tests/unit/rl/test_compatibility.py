@@ -46,6 +46,7 @@ OPTIONS = {
     "segment_loss": True,
     "overlong_buffer": 4,
     "keep_unanimous": True,
+    "all_groups": True,
 }
 
 
@@ -62,7 +63,7 @@ def learnt(method: Method, settings: MethodSettings) -> list[float]:
     found = (
         tensors(rows, 3, counts, bool(settings.option("segment_loss")), 0)["advantages"].flatten().tolist()
     )
-    return [*found, float(method.dynamic_sampling and not settings.option("keep_unanimous"))]
+    return [*found, float(method.keeps_mixed_only(settings))]
 
 
 class Everything(AnswerIsRewarded, DividesByDeviation, LooksAtGroup, RewardsConfidence):
@@ -96,6 +97,14 @@ def test_unanimous_groups_are_kept_by_methods_that_leave_them_out_and_reward_con
     for name, method in METHODS.items():
         useful = method.dynamic_sampling and not method.is_scalar
         assert useful == ("keep_unanimous" in method.settings.model_fields), name
+
+
+def test_all_groups_beside_unanimous_ones_are_refused() -> None:
+    given = {"all_groups": True, "keep_unanimous": True}
+    with pytest.raises(
+        InputError, match=r"rl\.keep_unanimous means nothing with rl\.all_groups.*; change either"
+    ):
+        method_settings("coca", given, "rl")
 
 
 def test_the_number_of_questions_of_no_evaluation_is_refused() -> None:

@@ -1,8 +1,8 @@
 """The questions that RL trains on: where they and their success rates come from, and which are left out."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -134,11 +134,12 @@ def test_verdicts_take_precedence_over_the_rates_of_the_file(
     assert "rl: success rates: truncated responses count as wrong (1)" in shown
 
 
-def chosen(method: str, rates: dict[tuple[str, str], float], limit: int = 2048) -> list[TrainingQuestion]:
-    name = "integer" if method == "c3rl" else "probability"
-    return training_questions(
-        ASKED, rates, METHODS[method], build_tokenizer(), Prompting(FORMATS[name]), limit
-    )
+def chosen(
+    method: str, rates: dict[tuple[str, str], float], limit: int = 2048, **settings: Any
+) -> list[TrainingQuestion]:
+    asking = Prompting(FORMATS["integer" if method == "c3rl" else "probability"])
+    given = METHODS[method].settings(name=method, **settings)
+    return training_questions(ASKED, rates, METHODS[method], given, build_tokenizer(), asking, limit)
 
 
 RATES = {("d", "a"): 1.0, ("d", "b"): 0.98, ("d", "c"): 0.0}
@@ -160,12 +161,16 @@ def test_c3rl_trains_on_solved_questions_too(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().err == ""
 
 
-def test_a_method_without_dynamic_sampling_keeps_solved_questions() -> None:
-    method = replace(METHODS["rlcr"], dynamic_sampling=False)
-    found = training_questions(
-        ASKED, RATES, method, build_tokenizer(), Prompting(FORMATS["probability"]), 2048
-    )
-    assert [question.id for question in found] == ["a", "b", "c"]
+@pytest.mark.parametrize("method", ["rlvr", "rlcr", "coca", "dcpo", "redoubt"])
+def test_solved_questions_stay_for_a_training_on_all_groups(
+    method: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert [question.id for question in chosen(method, RATES, all_groups=True)] == ["a", "b", "c"]
+    assert capsys.readouterr().err == ""
+
+
+def test_solved_questions_are_left_out_if_confidence_alone_learns_from_all_groups() -> None:
+    assert [question.id for question in chosen("coca", RATES, keep_unanimous=True)] == ["b", "c"]
 
 
 def test_questions_of_unknown_difficulty_are_kept() -> None:
@@ -206,7 +211,9 @@ def test_prompts_have_the_arguments_of_the_chat_template() -> None:
     tokenizer.chat_template += "{{ '<think>' if thinking else '' }}"
     for thinking, end in ((True, "<think>"), (False, "=")):
         asking = Prompting(FORMATS["probability"], {"thinking": thinking})
-        found = training_questions(ASKED, RATES, METHODS["rlcr"], tokenizer, asking, 2048)
+        found = training_questions(
+            ASKED, RATES, METHODS["rlcr"], METHODS["rlcr"].settings(), tokenizer, asking, 2048
+        )
         assert all(tokenizer.decode(question.prompt_ids).endswith(end) for question in found)
 
 

@@ -316,6 +316,18 @@ def test_a_unanimous_group_teaches_confidence_and_nothing_of_the_answer(
         assert (row.advantages_T[3:] != 0).all()
 
 
+@pytest.mark.parametrize("method", ["rlvr", "rlcr", "coca", "dcpo"])
+def test_answers_learn_from_unanimous_groups_if_all_groups_are_trained_on(method: str) -> None:
+    # The rewards of the answers differ by form.
+    scored = by_hand([False] * 3, [0.9, 0.6, 0.3], [5, 5, 5], well_formed=[True, True, False])
+    kept, left_out = (
+        rows_of(scored, METHODS[method], METHODS[method].settings(all_groups=given))
+        for given in (True, False)
+    )
+    assert all((row.advantages_T[:3] != 0).all() for row in kept)
+    assert all((row.advantages_T[:3] == 0).all() for row in left_out)
+
+
 def test_a_method_without_dynamic_sampling_learns_answers_from_unanimous_groups() -> None:
     group = Group(np.array([False, False]), np.array([1 / 9, 8 / 9]), np.array([True, True]), 1.0)
     scored = ScoredGroup("q", (1,), (response(3), response(4)), group)

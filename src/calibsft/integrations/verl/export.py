@@ -56,7 +56,8 @@ def _export_rl(stage: RlStage, name: str, folder: Path) -> None:
     questions, rates = read_questions(stage.data, stage.verdicts)
     tokenizer, prompting = load_tokenizer(stage.model), Prompting(get_format(stage.format), stage.template)
     require_template(tokenizer, stage.model)
-    trained = training_questions(questions, rates, method, tokenizer, prompting, stage.rl.max_prompt_tokens)
+    longest = stage.rl.max_prompt_tokens
+    trained = training_questions(questions, rates, method, stage.rl, tokenizer, prompting, longest)
     if len(trained) < stage.rl.questions:
         raise InputError(
             f"{len(trained)} questions are fewer than the rl.questions {stage.rl.questions} of one step, which verl does not"
@@ -68,7 +69,7 @@ def _export_rl(stage: RlStage, name: str, folder: Path) -> None:
     if stage.rl.eval_every:
         held_out = HELD_OUT
         asked = Benchmarks(stage.eval, stage.rl.eval_questions).questions
-        held = with_prompts(asked, {}, tokenizer, prompting, stage.rl.max_prompt_tokens)
+        held = with_prompts(asked, {}, tokenizer, prompting, longest)
         write_questions(folder / HELD_OUT, held, tokenizer, prompting)
     _write(folder, config, RL_PROGRAM, {"data.train_files": TRAIN, "data.val_files": held_out})
 

@@ -11,7 +11,6 @@ from calibsft.integrations.verl.model_config import adapters, local_model, optim
 from calibsft.integrations.verl.record import CORRECT
 from calibsft.integrations.verl.settings import REWARD_MANAGER, SECTION, TRAINER, PluginSettings
 from calibsft.rl.methods import method_of
-from calibsft.rl.sampling import keeps_mixed_only
 from calibsft.rl.settings import MethodSettings
 from calibsft.stages.rl import RlStage
 
@@ -59,7 +58,7 @@ def _algorithm(rl: MethodSettings) -> dict[str, Any]:
     # verl's own advantages, which the trainer replaces, need no critic this way.
     return {
         "adv_estimator": "grpo",
-        "filter_groups": {"enable": keeps_mixed_only(method_of(rl), rl), "metric": CORRECT},
+        "filter_groups": {"enable": method_of(rl).keeps_mixed_only(rl), "metric": CORRECT},
     }
 
 

@@ -7,10 +7,10 @@ confidence tokens get the same reward, so a lucky guess with a fitting confidenc
 from typing import Literal
 
 from calibsft.rl.method import Group, Method, SegmentRewards
-from calibsft.rl.options import AnswerIsRewarded, DividesByDeviation
+from calibsft.rl.options import AnswerIsRewarded, DividesByDeviation, SamplesDynamically
 
 
-class RlcrSettings(AnswerIsRewarded, DividesByDeviation):
+class RlcrSettings(AnswerIsRewarded, DividesByDeviation, SamplesDynamically):
     name: Literal["rlcr"] = "rlcr"
 
 

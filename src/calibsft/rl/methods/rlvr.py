@@ -6,11 +6,11 @@ The baseline of the paper, and the start of ReDoubt. The only method with a KL p
 from typing import Literal
 
 from calibsft.rl.method import Group, Method, SegmentRewards
-from calibsft.rl.options import AnswerIsRewarded, DividesByDeviation
+from calibsft.rl.options import AnswerIsRewarded, DividesByDeviation, SamplesDynamically
 from calibsft.rl.settings import Kl
 
 
-class RlvrSettings(AnswerIsRewarded, DividesByDeviation):
+class RlvrSettings(AnswerIsRewarded, DividesByDeviation, SamplesDynamically):
     name: Literal["rlvr"] = "rlvr"
     kl: Kl = 1e-3
 

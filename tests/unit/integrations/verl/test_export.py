@@ -104,10 +104,11 @@ def test_groups_are_dropped_by_correctness_if_the_method_does(
     assert config["calibsft"]["format"] == (METHODS[method].formats or ("probability",))[0]
 
 
+@pytest.mark.parametrize("option", ["keep_unanimous", "all_groups"])
 def test_unanimous_groups_stay_if_the_recipe_says_so(
-    calibsft: Command, run: tuple[Path, Path], random_checkpoint: Path
+    calibsft: Command, run: tuple[Path, Path], random_checkpoint: Path, option: str
 ) -> None:
-    kept = ["--set", "rl_methods.coca.keep_unanimous=true"]
+    kept = ["--set", f"rl_methods.coca.{option}=true"]
     config = rl(calibsft, run, random_checkpoint, "--pipeline", "coca", *kept)
     assert config["algorithm"]["filter_groups"]["enable"] is False
 
