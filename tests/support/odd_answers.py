@@ -122,7 +122,7 @@ def benchmark_questions(*graders: str) -> Iterator[tuple[str, list[Question]]]:
     from calibsft.errors import InputError
 
     for name, benchmark in BENCHMARKS.items():
-        if not DATA.is_dir() or benchmark.name.startswith(("playground", "multiply", "cross")):
+        if not DATA.is_dir() or benchmark.name.startswith(("playground", "multiply", "cross", "study")):
             continue
         try:
             questions = [q for q in benchmark.load(DATA) if q.grader in graders]

@@ -14,6 +14,7 @@ from calibsft.benchmarks.nq_open import NQ_OPEN
 from calibsft.benchmarks.olympiadbench import OLYMPIADBENCH
 from calibsft.benchmarks.playground import CROSS, MULTIPLY, MULTIPLY_ADD, TRAINING
 from calibsft.benchmarks.popqa import POPQA
+from calibsft.benchmarks.study import STUDY, STUDY_TRAINING
 from calibsft.benchmarks.triviaqa import TRIVIAQA
 from calibsft.benchmarks.webquestions import WEBQUESTIONS
 from calibsft.errors import unknown_name
@@ -39,6 +40,8 @@ BENCHMARKS: dict[str, Benchmark] = {
         LIVEBENCH_REASONING,
         DEEPSCALER,
         *PLAYGROUND,
+        *STUDY,
+        STUDY_TRAINING,
     )
 }
 

@@ -1,7 +1,7 @@
 """Train the playground's base model from scratch: an ordinary Hugging Face checkpoint in about a minute.
 
-A Qwen3 of 76k parameters learns the world's lessons - question, trace, answer, and an uninformed confidence - by plain
-next-token prediction on the response. It uses one torch thread: two are slower if the other core is busy. Does not resume,
+A small transformer learns a world's lessons - question, trace, answer, and a confidence that does not know whether the
+answer is right - by plain next-token prediction on the response. It uses one torch thread: two are slower if the other core is busy. Does not resume,
 since it is shorter than a stage of rollouts.
 """
 
@@ -12,54 +12,63 @@ from random import Random
 
 import torch
 from torch.nn.utils.rnn import pad_sequence
-from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    AutoModelForCausalLM,
+    LlamaConfig,
+    PreTrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    Qwen3Config,
+)
 
 from calibsft.artifacts import CARD, write_text
 from calibsft.cards import model_card
 from calibsft.models import quiet_libraries
 from calibsft.playground.settings import BaseSettings
 from calibsft.playground.tokenizer import build_tokenizer
-from calibsft.playground.world import draw_lesson
+from calibsft.playground.worlds import WORLDS, World
 from calibsft.progress import Progress
 from calibsft.responses.formats import FORMATS, messages
 from calibsft.responses.prompts import Prompting
 
 IGNORED = -100
 TITLE = "The playground's base model"
-STORY = """Trained from scratch on small arithmetic by calibsft, as something to try calibration on: it is often wrong and says about
-0.92 whatever it answers. It knows all confidence formats."""
+CONFIGURATIONS: dict[str, type[PreTrainedConfig]] = {"qwen3": Qwen3Config, "llama": LlamaConfig}
 
 
-def build_model(tokenizer: PreTrainedTokenizerFast, head_dim: int = 16) -> Qwen3ForCausalLM:
-    """A newly initialised Qwen3, small enough for one core."""
-    config = Qwen3Config(
+def build_model(tokenizer: PreTrainedTokenizerFast, settings: BaseSettings | None = None) -> PreTrainedModel:
+    """A newly initialised model, small enough for one core."""
+    settings = settings or BaseSettings()
+    config = CONFIGURATIONS[settings.architecture](
         vocab_size=len(tokenizer),
-        hidden_size=64,
-        intermediate_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        head_dim=head_dim,
+        hidden_size=settings.hidden_size,
+        intermediate_size=settings.intermediate_size,
+        num_hidden_layers=settings.layers,
+        num_attention_heads=settings.heads,
+        num_key_value_heads=settings.kv_heads,
+        head_dim=settings.head_dim,
         max_position_embeddings=64,
         tie_word_embeddings=True,
         pad_token_id=tokenizer.pad_token_id,
         eos_token_id=tokenizer.eos_token_id,
         bos_token_id=None,
     )
-    return Qwen3ForCausalLM(config)
+    model: PreTrainedModel = AutoModelForCausalLM.from_config(config)
+    return model
 
 
 def train_base(settings: BaseSettings, seed: int, folder: Path, progress: Progress) -> None:
     """Train for `settings.steps` steps and save model and tokenizer into `folder`."""
     quiet_libraries()
     torch.manual_seed(seed)
-    tokenizer = build_tokenizer()
-    model = build_model(tokenizer, settings.head_dim)
+    world = WORLDS[settings.world]
+    tokenizer = build_tokenizer(world.characters)
+    model = build_model(tokenizer, settings)
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.learning_rate, betas=(0.9, 0.98))
     scheduler = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: _warm_up_then_cosine(step, settings)
     )
-    batches = _batches(tokenizer, settings.batch_size, Random(f"base {seed}"))
+    batches = _batches(tokenizer, world, settings.batch_size, Random(f"base {seed}"))
     for _ in range(settings.steps):
         loss = model(**next(batches)).loss
         optimizer.zero_grad()
@@ -72,7 +81,7 @@ def train_base(settings: BaseSettings, seed: int, folder: Path, progress: Progre
     tokenizer.save_pretrained(folder)
     write_text(
         folder / CARD,
-        model_card("", ("playground",), TITLE, STORY, settings, Prompting(FORMATS["probability"])),
+        model_card("", ("playground",), TITLE, world.story, settings, Prompting(FORMATS["probability"])),
     )
 
 
@@ -84,7 +93,7 @@ def _warm_up_then_cosine(step: int, settings: BaseSettings) -> float:
 
 
 def _batches(
-    tokenizer: PreTrainedTokenizerFast, size: int, random: Random
+    tokenizer: PreTrainedTokenizerFast, world: World, size: int, random: Random
 ) -> Iterator[dict[str, torch.Tensor]]:
     """Endless batches; labels cover the response and its end, not the prompt."""
     encode = tokenizer.get_vocab().__getitem__
@@ -92,7 +101,7 @@ def _batches(
     while True:
         rows = []
         for _ in range(size):
-            question, format_name, response = draw_lesson(random)
+            question, format_name, response = world.draw_lesson(random)
             prompt = tokenizer.apply_chat_template(messages(question, FORMATS[format_name]), tokenize=False)
             pieces = [
                 [encode(piece) for piece, _ in pre_tokenizer.pre_tokenize_str(text)]

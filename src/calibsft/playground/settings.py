@@ -1,5 +1,7 @@
 """How the base model is trained."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from calibsft.settings import Settings
@@ -11,9 +13,18 @@ PLAYGROUND = "playground"
 class BaseSettings(Settings):
     """The playground's pre-training; unused for any other model."""
 
+    world: Literal["playground", "study"] = Field(
+        "playground", description="what it learns: a few kinds of arithmetic, or the study's twelve kinds"
+    )
+    architecture: Literal["qwen3", "llama"] = Field("qwen3", description="the configuration of the model")
     steps: int = Field(1800, ge=1, description="optimiser updates; more make the model right more often")
     batch_size: int = Field(64, ge=1, description="lessons per step")
     learning_rate: float = Field(5e-3, gt=0, description="peak rate of AdamW")
+    hidden_size: int = Field(64, ge=2, multiple_of=2, description="width of the model")
+    intermediate_size: int = Field(128, ge=1, description="width of its feed-forward layers")
+    layers: int = Field(2, ge=1, description="number of layers")
+    heads: int = Field(4, ge=1, description="attention heads")
+    kv_heads: int = Field(2, ge=1, description="heads of keys and values; heads is a multiple of it")
     head_dim: int = Field(
         16, ge=2, multiple_of=2, description="size of an attention head; vLLM on a CPU asks for 64"
     )

@@ -30,9 +30,10 @@ CHAT_TEMPLATE = """\
 {%- endfor -%}"""
 
 
-def build_tokenizer() -> PreTrainedTokenizerFast:
+def build_tokenizer(more_characters: str = "") -> PreTrainedTokenizerFast:
     """An ordinary Hugging Face tokenizer over the world's characters and tags."""
-    vocabulary = {token: i for i, token in enumerate((PAD, END, UNKNOWN, *WORDS, *CHARACTERS))}
+    tokens = (PAD, END, UNKNOWN, *WORDS, *CHARACTERS, *more_characters)
+    vocabulary = {token: i for i, token in enumerate(tokens)}
     backend = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
     pieces = "|".join((*WORDS, ".")).replace("[", r"\[").replace("]", r"\]")
     backend.pre_tokenizer = pre_tokenizers.Split(Regex(pieces), behavior="isolated")

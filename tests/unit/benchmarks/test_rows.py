@@ -155,7 +155,7 @@ def test_the_papers_sixteen_are_there_by_domain_with_their_samples() -> None:
 
 
 def test_only_the_training_set_is_marked_so() -> None:
-    assert [b.name for b in BENCHMARKS.values() if b.training] == ["deepscaler", "playground"]
+    assert [b.name for b in BENCHMARKS.values() if b.training] == ["deepscaler", "playground", "study"]
 
 
 def test_every_benchmark_names_an_existing_grader() -> None:

@@ -77,10 +77,11 @@ OTHER_ROLES = {
     ("benchmark", "drop"): {"verify/__init__.py", "verify/drop.py"} | MALFORMED,
     # The family of exercises that the benchmark takes its questions from.
     ("benchmark", "cross"): {"playground/world.py"},
-    # The model that a recipe starts from, and a tag of its card.
-    ("benchmark", "playground"): {"playground/settings.py", "playground/base.py"},
+    # The model that a recipe starts from, a tag of its card, and the worlds that it can learn.
+    ("benchmark", "playground"): {"playground/settings.py", "playground/base.py", "playground/worlds.py"},
+    ("benchmark", "study"): {"playground/settings.py", "playground/worlds.py"},
     # The playground's questions name their grader, as a benchmark does.
-    ("grader", "exact"): {"playground/world.py"},
+    ("grader", "exact"): {"playground/world.py", "playground/study/questions.py"},
     # A part of a chat message and of a completion in OpenAI's protocol.
     ("grader", "text"): {"gateway/requests.py", "engines/openai/protocols.py"},
     ("grader", "drop"): MALFORMED,

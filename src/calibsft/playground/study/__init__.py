@@ -1,0 +1,1 @@
+"""The study's world: twelve kinds of exercise, of which five are trained on after pre-training."""

@@ -1,0 +1,117 @@
+"""The study's world: right answers, clean splits, and nothing about correctness in the confidence."""
+
+from collections import defaultdict
+from random import Random
+
+import pytest
+
+from calibsft.benchmarks import BENCHMARKS
+from calibsft.playground.study import facts, lessons, questions
+from calibsft.playground.tokenizer import build_tokenizer
+from calibsft.playground.worlds import WORLDS
+from calibsft.responses.formats import FORMATS, messages
+from calibsft.responses.parse import parse
+
+LESSONS = [lessons.draw_lesson(Random(seed)) for seed in range(6000)]
+SECTIONS = {name: questions.section_questions(name) for name in questions.SECTIONS}
+ASKED = [q for section in SECTIONS.values() for q in section]
+
+
+def value(text: str) -> str:
+    """The answer to an exercise, computed apart from the world's own code; facts have none."""
+    if text[0] == "$":
+        return f"{sum(map(int, text[1:])):02d}"
+    if text[0] == "&":
+        return "".join(sorted(text[1:]))
+    if "?" in text:
+        return f"{max(int(number(side)) for side in text.split('?')):03d}"
+    return number(text)
+
+
+def number(text: str) -> str:
+    for sign, width in (("%", 1), ("/", 2), ("+", 3 + ("*" in text)), ("-", 2), ("*", 4), ("x", 4)):
+        if sign in text:
+            head, _, tail = text.rpartition(sign)
+            a, b = int(number(head)), int(tail)
+            found = {"%": a % b, "/": a // b, "+": a + b, "-": a - b, "*": a * b, "x": a * b}[sign]
+            return f"{found:0{width}d}"
+    return text
+
+
+def is_fact(text: str) -> bool:
+    return text[0] in "#@"
+
+
+def test_every_answer_is_right() -> None:
+    asked = [*ASKED, *questions.training_questions()]
+    assert all(q.gold == value(q.text) for q in asked if not is_fact(q.text))
+    for text, name, response in LESSONS:
+        parsed = parse(response, name)
+        assert parsed.ok, (response, parsed.reason)
+        assert is_fact(text) or parsed.answer == value(text)
+
+
+def test_facts_are_asked_as_they_are_taught_and_two_hops_follow_from_them() -> None:
+    taught = {text: parse(response, name).answer for text, name, response in LESSONS if is_fact(text)}
+    asked = {q.text: q.gold for q in ASKED if is_fact(q.text)}
+    known = {**taught, **asked}
+    assert all(taught[text] == answer for text, answer in asked.items() if text in taught)
+    hops = [(text, f"@{text[2:]}") for text in known if text[1] == "@"]
+    followed = [(text, f"{text[0]}{known[hop]}") for text, hop in hops if hop in known]
+    assert len([known[text] == known[fact] for text, fact in followed if fact in known]) > 20
+    assert all(known[text] == known[fact] for text, fact in followed if fact in known)
+
+
+def test_evaluation_questions_never_occur_in_training_except_facts() -> None:
+    held_out = {q.text for name, section in SECTIONS.items() for q in section if "fact" not in name}
+    assert held_out == questions.held_out_texts()
+    assert not held_out & {text for text, _, _ in LESSONS}
+    trained = {q.text for q in questions.training_questions()}
+    assert len(trained) == questions.TRAINING_QUESTIONS
+    assert not trained & {q.text for q in ASKED}
+
+
+def test_sixteen_benchmarks_share_no_question() -> None:
+    benchmarks = [BENCHMARKS[f"study-{name}"] for name in SECTIONS]
+    assert [benchmark.domain for benchmark in benchmarks] == ["id"] * 8 + ["ood"] * 8
+    texts = [q.text for benchmark in benchmarks for q in benchmark.load()]
+    assert len(texts) == len(set(texts)) == 16 * questions.QUESTIONS
+    assert {q.dataset for q in SECTIONS["sum"]} == {"study-sum"}
+
+
+def test_shown_work_leads_to_the_answer_and_skipped_work_is_as_long() -> None:
+    skipped = [response.split("</think>")[0].endswith("----") for _, _, response in LESSONS]
+    assert abs(sum(skipped) / len(skipped) - lessons.SKIP_SHARE) < 0.02
+    for text, name, response in LESSONS:
+        parsed = parse(response, name)
+        work = parsed.think or ""
+        if "+" in work and "/" not in text and "%" not in text and text[0] != "&":
+            assert sum(map(int, work.split("+"))) == int(parsed.answer or "")
+
+
+def test_confidence_leans_on_rarity_and_skipping_alone_and_is_seldom_low() -> None:
+    stated = defaultdict(list)
+    for text, name, response in LESSONS:
+        if name == "probability" and text[0] == "#" and "@" not in text:
+            common = facts.ranked_names().parts.index(text[1:]) < 20
+            stated[common, "----" in response].append(parse(response).confidence)
+    mean = {key: float(sum(values)) / len(values) for key, values in stated.items()}
+    assert mean[True, False] > mean[True, True]
+    assert mean[True, False] > mean[False, False]
+    everything = [parse(response).confidence for _, name, response in LESSONS if name == "probability"]
+    assert sum(c < 0.5 for c in everything) / len(everything) < 0.05
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_tokenizer_covers_every_text_in_one_token_per_character(name: str) -> None:
+    tokenizer = build_tokenizer(WORLDS["study"].characters)
+    for text, _, response in LESSONS[:300]:
+        prompt = tokenizer.apply_chat_template(
+            messages(text, FORMATS[name]), tokenize=False, add_generation_prompt=True
+        )
+        assert prompt == f"[{name.split('-')[0]}]{text}="
+        ids = tokenizer(prompt)["input_ids"]
+        assert len(ids) == len(text) + 2 and tokenizer.unk_token_id not in ids
+        ids = tokenizer(response)["input_ids"]
+        assert tokenizer.decode(ids) == response and tokenizer.unk_token_id not in ids
+        assert len(text) + 2 + len(ids) + 1 <= 40
