@@ -1,8 +1,8 @@
-"""Train the playground's base model from scratch: an ordinary Hugging Face checkpoint in about a minute.
+"""Train the playground's base model from scratch: an ordinary Hugging Face checkpoint.
 
 A small transformer learns a world's lessons - question, trace, answer, and a confidence that does not know whether the
-answer is right - by plain next-token prediction on the response. It uses one torch thread: two are slower if the other core is busy. Does not resume,
-since it is shorter than a stage of rollouts.
+answer is right - by plain next-token prediction on the response. It uses one torch thread: two are slower if the other core
+is busy. Does not resume, since it is short.
 """
 
 from collections.abc import Iterator

@@ -30,8 +30,8 @@ class World:
 
 PLAYGROUND_STORY = """Trained from scratch on small arithmetic by calibsft, as something to try calibration on: it is often wrong and says about
 0.92 whatever it answers. It knows all confidence formats."""
-STUDY_STORY = """Trained from scratch by calibsft on twelve kinds of exercise, as the base model of a study: it is often wrong and says about 0.93
-whatever it answers, a little less for what is rare. It knows all confidence formats."""
+STUDY_STORY = """Trained from scratch by calibsft on twelve kinds of exercise, as the base model of a study: it is often wrong and
+sure whatever it answers, a little less so of what is rare. It knows all confidence formats."""
 
 WORLDS = {
     "playground": World(small.draw_lesson, "", PLAYGROUND_STORY),
