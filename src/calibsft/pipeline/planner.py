@@ -276,7 +276,7 @@ class Planner:
         variant = step.variant if step.varied else ""
         if "variant" in kind.model_fields:
             stage = stage.model_copy(update={"variant": variant})
-        asked = [name for field, name in self._asked(step.recipe).items() if field in kind.model_fields]
+        asked = self._asked(step.recipe, kind).values()
         return Planned(name(variant), stage, tuple(dict.fromkeys((*needs, *asked))))
 
     def _stage(self, recipe: Recipe, kind: type[Stage], chain: Chain, **own: Any) -> Stage:
@@ -284,16 +284,17 @@ class Planner:
         shared = {name: getattr(recipe, name) for name in kind.model_fields if hasattr(recipe, name)}
         if "format" in shared:
             shared["format"] = self._format(chain)
-        for field, stage in self._asked(recipe).items():
-            if field in shared:
-                made = {MODELS_OF[field]: str(self._root / stage / "model")}
-                shared[field] = shared[field].model_copy(update=made)
+        for field, stage in self._asked(recipe, kind).items():
+            made = {MODELS_OF[field]: str(self._root / stage / "model")}
+            shared[field] = shared[field].model_copy(update=made)
         return kind(**{**shared, **own})
 
-    def _asked(self, recipe: Recipe) -> dict[str, str]:
-        """By section: the stage of this run whose model the section names, as `run:base`, for those that name one."""
+    def _asked(self, recipe: Recipe, kind: type[Stage]) -> dict[str, str]:
+        """By section of a stage: the stage of this run whose model it names, as `run:base`, for those that name one."""
         found = {}
         for field, key in MODELS_OF.items():
+            if field not in kind.model_fields:
+                continue
             given = getattr(getattr(recipe, field), key) or ""
             if given.startswith(OF_RUN):
                 found[field] = given.removeprefix(OF_RUN)

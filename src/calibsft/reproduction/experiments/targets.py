@@ -11,7 +11,6 @@ TARGETS: dict[str, Pipeline] = {
     "CSFT": ("calibsft@pool-csft",),
     "UaIT": ("calibsft@pool-uait",),
     "SaySelf": ("calibsft@pool-sayself",),
-    "LoVeC": ("calibsft@pool-lovec",),
     "CalibSFT": ("calibsft@pool-calibsft",),
 }
 WEIGHTS: dict[str, Pipeline] = {
