@@ -1,0 +1,104 @@
+"""A whole study of made-up results: every experiment is measured, judged and written, and what came out decides the verdicts."""
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from calibsft.artifacts.lineage import split_step
+from calibsft.pipeline.chain import Chain
+from calibsft.reproduction.claims import read_claims
+from calibsft.reproduction.document import write_study
+from calibsft.reproduction.experiments import EXPERIMENTS
+from calibsft.reproduction.results import Result, results_of, verdicts_of
+from calibsft.reproduction.run import chosen, left_of, said
+from calibsft.reproduction.verdicts import Outcome, Verdict
+from fabricated_study import fabricate
+
+Judged = tuple[list[Result], dict[str, Verdict]]
+HELPS = "main.calibsft-helps-every-method"
+
+
+def calibrated(chain: Chain) -> bool:
+    return any(split_step(step)[0] == "calibsft" for step in chain.steps)
+
+
+def judged(root: Path, skill: Callable[[Chain], float], *names: str) -> Judged:
+    """The results and verdicts of a made-up study, with few draws: what is tested here needs no exact intervals."""
+    study = fabricate(root, skill, names)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("calibsft.reproduction.scores.DRAWS", 3)
+        patch.setattr("calibsft.reproduction.results.KINDS", {"svg": None})
+        results = results_of(study, chosen(names))
+    return results, {verdict.claim.id: verdict for verdict in verdicts_of(results)}
+
+
+@pytest.fixture(scope="module")
+def as_claimed(tmp_path_factory: pytest.TempPathFactory) -> Judged:
+    return judged(tmp_path_factory.mktemp("study"), lambda chain: 0.9 if calibrated(chain) else 0.1)
+
+
+def test_every_experiment_is_measured_and_shown(as_claimed: Judged) -> None:
+    results, _ = as_claimed
+    assert [result.experiment.name for result in results] == list(EXPERIMENTS)
+    for result in results:
+        assert result.tables and all(table.rows for table in result.tables), result.experiment.name
+
+
+def test_every_claim_of_a_finished_experiment_is_judged(as_claimed: Judged) -> None:
+    _, verdicts = as_claimed
+    assert list(verdicts) == [claim.id for claim in read_claims()]
+    unmeasured = {
+        name: verdict.reason
+        for name, verdict in verdicts.items()
+        if verdict.outcome is Outcome.UNTESTABLE and not verdict.claim.untestable
+    }
+    # A judge that scores responses is not part of the study, and these results have no pair with an ECE above 0.25.
+    assert {
+        name for name, why in unmeasured.items() if "LoVeC" not in why and "overconfident" not in why
+    } == set()
+
+
+def test_the_results_decide(tmp_path: Path) -> None:
+    def outcome(before: float, after: float) -> Outcome:
+        root = tmp_path / f"{before}-{after}"
+        return judged(root, lambda chain: after if calibrated(chain) else before, "main")[1][HELPS].outcome
+
+    assert outcome(0.1, 0.9) is Outcome.HOLDS
+    assert outcome(0.9, 0.1) is Outcome.FAILS
+    assert outcome(0.5, 0.5) is Outcome.UNDECIDED
+
+
+def test_what_theory_says_comes_out_exactly(as_claimed: Judged) -> None:
+    cells = {result.experiment.name: result.cells for result in as_claimed[0]}
+    assert cells["targets"]["CalibSFT"]["pre.brier"][0, 0] == pytest.approx(0.0791666, abs=1e-6)
+    assert cells["targets"]["CalibSFT"]["pre.auroc"][0, 0] == 1
+    assert cells["samples"]["n=10"]["targets.margin"][0, 0] == pytest.approx(0.5)
+    assert cells["samples"]["n=10"]["targets.distinct"][0, 0] == 18
+
+
+def test_the_document_has_everything(as_claimed: Judged, tmp_path: Path) -> None:
+    results, verdicts = as_claimed
+    (tmp_path / "reasons.yaml").write_text("main.rlvr-raises-ood-accuracy: Because it <b>is</b> so.\n")
+    text = write_study(
+        results, list(verdicts.values()), "calibsft reproduce", (0, 1, 2), tmp_path
+    ).read_text()
+    assert "calibsft reproduce" in text and "training seeds | 0, 1, 2" in text
+    for result in results:
+        assert result.experiment.title in text
+        assert (tmp_path / "tables" / f"{result.experiment.name}.tex").read_text().count("tabular") % 2 == 0
+    page = (tmp_path / "reproduction.html").read_text()
+    assert "<b>is</b>" not in page and "http" not in page.partition("<main>")[2]
+    with (tmp_path / "checks.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["claim"] for row in rows} == {name for name, verdict in verdicts.items() if verdict.checks}
+
+
+def test_what_is_left_is_said_with_the_pace_so_far(tmp_path: Path) -> None:
+    study = fabricate(tmp_path, lambda chain: 0.5, ("main",))
+    assert "all" in said(left_of(study))
+    (tmp_path / "eval-base" / "manifest.json").unlink()
+    left = left_of(study)
+    assert 0 < len(left.todo) < len(left.stages)
+    assert f"{len(left.todo)} of {len(left.stages)} stages are left" in said(left) and "pace" in said(left)
