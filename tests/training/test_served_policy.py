@@ -181,6 +181,20 @@ def test_a_server_that_cannot_be_used_is_refused_before_the_first_step(
         server.kill()
 
 
+def test_a_shared_folder_keeps_what_others_have_in_it(
+    short_base: Path, tmp_path: Path, serve: Callable[[], PolicyProcess]
+) -> None:
+    shared, server = tmp_path / "shared", serve()
+    for other in ("results", "0a1b2c3d-2"):  # somebody's files, and the weights of another training
+        (shared / other).mkdir(parents=True)
+        (shared / other / "kept").touch()
+    train(short_base, tmp_path / "run", server.url, steps=1, servers={"folder": shared})
+    train(short_base, tmp_path / "run", server.url, steps=2, servers={"folder": shared})
+    assert (shared / "results" / "kept").is_file() and (shared / "0a1b2c3d-2" / "kept").is_file()
+    assert len(list(shared.rglob("model.safetensors"))) == 1, "its own older weights are gone"
+    assert not (tmp_path / "run" / "weights").exists()
+
+
 def test_a_folder_without_room_for_weights_is_named(
     short_base: Path, tmp_path: Path, serve: Callable[[], PolicyProcess], monkeypatch: pytest.MonkeyPatch
 ) -> None:

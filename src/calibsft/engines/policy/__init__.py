@@ -31,7 +31,8 @@ class PolicyServers(Settings):
     )
     folder: Path | None = Field(
         None,
-        description="that folder; default: weights/ in the stage's own, which the servers must then be able to read",
+        description="that folder, in which the training has one of its own; default: weights/ in the stage's, which the servers"
+        " must then be able to read",
     )
     importance_cap: float | None = Field(
         None, ge=1, description="correct for the servers' rounding, by weights of at most this"

@@ -8,6 +8,7 @@ import asyncio
 import shutil
 import socket
 from collections.abc import Callable
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -37,19 +38,24 @@ class Sender(Protocol):
 
 
 class FileSender:
-    """Weights in a folder that the trainer and all servers see under the same path."""
+    """Weights in a folder that the trainer and all servers see under the same path.
+
+    A folder that was named may hold other things, also weights of other trainings, so this one has its own inside.
+    """
 
     def __init__(self, servers: PolicyServers, folder: Path) -> None:
-        self._folder = (servers.folder or folder / "weights").resolve()
+        own = sha256(str(folder.resolve()).encode()).hexdigest()[:12]
+        named = servers.folder / f"weights-{own}" if servers.folder else folder / "weights"
+        self._folder = named.resolve()
 
     def take(self, model: Model, version: str) -> None:
+        self._newest = self._folder / version
         make_folder(self._folder)
-        partial = temporary_name(self._current(version))
+        partial = temporary_name(self._newest)
         with telling_no_room(self._folder):
             model.save_pretrained(partial)
         _require_whole(partial, len(model.state_dict()))
-        partial.rename(self._current(version))
-        self._newest = self._current(version)
+        partial.rename(self._newest)
 
     async def load(self, server: Server) -> None:
         body = {"method": "policy_load", "kwargs": {"folder": str(self._newest)}}
@@ -62,9 +68,6 @@ class FileSender:
         for older in self._folder.iterdir():
             if older != self._newest:
                 shutil.rmtree(older, ignore_errors=True)
-
-    def _current(self, version: str) -> Path:
-        return self._folder / version
 
 
 class NcclSender:
