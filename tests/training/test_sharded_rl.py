@@ -3,6 +3,8 @@
 The servers are `support/policy_process`; they give the same samples for the same weights, so all ways train on the same groups.
 """
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -123,3 +125,26 @@ def test_a_killed_process_ends_the_training_and_a_rerun_ends_as_if_nothing_had_b
     said = run_launched(way, training, tmp_path)
     assert "of 6 steps were done before" in said
     assert_same_training(out, alone("c3rl", LONG), *FIGURES)
+
+
+def test_a_server_that_is_started_again_gets_the_weights_from_whichever_process_meets_it(
+    short_base: Path, questions: dict[str, Path], alone: Callable[..., Path], tmp_path: Path
+) -> None:
+    dies = PolicyProcess(short_base, tmp_path / "log.jsonl")
+
+    def restart() -> None:
+        while len(dies.events("sampled")) < 5:
+            time.sleep(0.01)
+        dies.kill()
+        dies.start()
+
+    restarting = threading.Thread(target=restart, daemon=True)
+    restarting.start()
+    try:
+        # The only server: both processes wait for it, and it has forgotten the weights that the first had sent.
+        training = words("c3rl", short_base, questions, dies, tmp_path / "out", "servers.retries=40")
+        run_launched("ddp", training, tmp_path)
+        restarting.join()
+    finally:
+        dies.kill()
+    assert_same_training(tmp_path / "out", alone("c3rl"), *FIGURES)

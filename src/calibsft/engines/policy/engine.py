@@ -47,8 +47,8 @@ class PolicyEngine:
     def send_weights(self, model: "Model | None", version: str) -> None:
         """Sample from the weights of `model` from now on, called `version`; None in processes that do not send them."""
         self.fleet.version = version
+        self.sender.take(model, version)
         if model is not None:
-            self.sender.take(model, version)
             self.fleet.send_to_all()
             self.sender.done()
 

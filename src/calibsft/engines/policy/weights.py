@@ -27,8 +27,8 @@ from calibsft.served.server import Failed, Server
 class Sender(Protocol):
     """Gives servers the weights of a model."""
 
-    def take(self, model: Model, version: str) -> None:
-        """Make these the weights that servers get from now on."""
+    def take(self, model: "Model | None", version: str) -> None:
+        """Make these the weights that servers get from now on; None in processes whose weights another one sends."""
 
     async def load(self, server: Server) -> None:
         """Let a server take them; raises `Failed`."""
@@ -48,8 +48,10 @@ class FileSender:
         named = servers.folder / f"weights-{own}" if servers.folder else folder / "weights"
         self._folder = named.resolve()
 
-    def take(self, model: Model, version: str) -> None:
+    def take(self, model: "Model | None", version: str) -> None:
         self._newest = self._folder / version
+        if model is None:
+            return  # it is there before this process asks a server
         make_folder(self._folder)
         partial = temporary_name(self._newest)
         with telling_no_room(self._folder):
@@ -81,13 +83,18 @@ class NcclSender:
         self._timeout = servers.timeout
         self._transfers: dict[str, Any] = {}
 
-    def take(self, model: Model, version: str) -> None:
+    def take(self, model: "Model | None", version: str) -> None:
         from vllm.distributed.weight_transfer.base import ModuleSource
 
-        self._source = ModuleSource(model.to("cuda"))
+        self._source = None if model is None else ModuleSource(model.to("cuda"))
         self._transfers = {}
 
     async def load(self, server: Server) -> None:
+        if self._source is None:
+            raise InputError(
+                f"the policy's server at {server.url} was started again, and with rl.servers.weights nccl only the first process"
+                " can give it weights; run the same command again to go on, or set it to file"
+            )
         if server.url not in self._transfers or server.failed:
             devices = (await server.ask("GET", "/get_world_size")).get("world_size")
             if type(devices) is not int:
