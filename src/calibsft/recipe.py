@@ -30,6 +30,7 @@ from calibsft.rl.methods import CHOICE, METHODS, method_settings
 from calibsft.rl.settings import MethodSettings, RlSettings
 from calibsft.rollouts.settings import RolloutSettings
 from calibsft.settings import CommonTo, Device, Dtype, Seed, Settings, apply_override, merged, validated
+from calibsft.settings.choice import choice_of
 from calibsft.sft.settings import SftSettings
 from calibsft.shipped import MACHINES, RECIPES, shipped_folders
 from calibsft.targets import TargetSection
@@ -214,10 +215,21 @@ class Recipe(Settings):
                     f"variants.{variant}.{key}: this key is about the whole run; leave it out of variants"
                 )
         data = self.model_dump(exclude_unset=True, exclude={"variants", "pipelines"})
+        for key, given in differing.items():
+            if isinstance(given, dict) and "name" in given and isinstance(data.get(key), dict):
+                data[key] = _shared_keys(key, data[key], given)
         return validated(Recipe, merged(data, differing), f"variants.{variant}")
 
     def to_yaml(self) -> str:
         return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def _shared_keys(section: str, values: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """The values of a section that mean something for what `given` names instead, such as another target."""
+    choice = choice_of(Recipe.model_fields[section]) if section in Recipe.model_fields else None
+    if choice is None:
+        return values
+    return {key: value for key, value in values.items() if key in choice.class_of(given).model_fields}
 
 
 def shipped_recipes() -> dict[str, Path]:

@@ -20,6 +20,8 @@ from calibsft.benchmarks.webquestions import WEBQUESTIONS
 from calibsft.errors import unknown_name
 
 PLAYGROUND = (*MULTIPLY, CROSS, MULTIPLY_ADD, TRAINING)
+# Both worlds, domain by domain, as lists show benchmarks.
+EMBEDDED = sorted((*PLAYGROUND, *STUDY, STUDY_TRAINING), key=lambda one: (one.training, one.domain))
 
 BENCHMARKS: dict[str, Benchmark] = {
     benchmark.name: benchmark
@@ -39,9 +41,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         DROP,
         LIVEBENCH_REASONING,
         DEEPSCALER,
-        *PLAYGROUND,
-        *STUDY,
-        STUDY_TRAINING,
+        *EMBEDDED,
     )
 }
 

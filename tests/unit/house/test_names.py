@@ -76,10 +76,21 @@ OTHER_ROLES = {
     ("benchmark", "hotpotqa"): {"verify/__init__.py", "verify/hotpotqa.py"},
     ("benchmark", "drop"): {"verify/__init__.py", "verify/drop.py"} | MALFORMED,
     # The family of exercises that the benchmark takes its questions from.
-    ("benchmark", "cross"): {"playground/world.py"},
+    ("benchmark", "cross"): {
+        "playground/world.py",
+        "playground/study/families.py",
+        "playground/study/questions.py",
+    },
     # The model that a recipe starts from, a tag of its card, and the worlds that it can learn.
     ("benchmark", "playground"): {"playground/settings.py", "playground/base.py", "playground/worlds.py"},
-    ("benchmark", "study"): {"playground/settings.py", "playground/worlds.py"},
+    # That world, the recipe on it, and the name of a study's figures.
+    ("benchmark", "study"): {
+        "playground/settings.py",
+        "playground/worlds.py",
+        "cli/reproduce.py",
+        "reproduction/drawings.py",
+        "reproduction/run.py",
+    },
     # The playground's questions name their grader, as a benchmark does.
     ("grader", "exact"): {"playground/world.py", "playground/study/questions.py"},
     # A part of a chat message and of a completion in OpenAI's protocol.
@@ -88,7 +99,7 @@ OTHER_ROLES = {
     # A column of confidences in a user's file.
     ("target", "stated"): {"verify/files.py"},
     # A section of the settings.
-    ("grader", "judge"): {"stages/rl.py"},
+    ("grader", "judge"): {"stages/rl.py", "pipeline/planner.py"},
 }
 # The name of the program is everywhere.
 EVERY = [(kind, name) for kind in KINDS for name in KINDS[kind].things if name != "calibsft"]

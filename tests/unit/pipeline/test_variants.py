@@ -142,6 +142,12 @@ def test_the_counterpart_of_a_variant_of_calibsft_is_without_it() -> None:
     assert Lineage(("base@llama", "calibsft"), seed=1).counterpart == Lineage(("base@llama",))
 
 
+def test_a_variant_with_another_target_leaves_settings_of_the_first_behind() -> None:
+    recipe = load_recipe("tiny", [VARIANTS, "targets.mix=0.25", "targets.redraws=3"])
+    assert recipe.varied("uait").targets.redraws == 3
+    assert load_recipe("tiny", [VARIANTS, "targets.mix=0.25"]).varied("unmixed").targets.mix == 0  # type: ignore[attr-defined]
+
+
 OWN_MODELS = (
     "variants={same: {targets: {name: sayself}, evidence: {embedding_model: 'run:base'}},"
     " scored: {targets: {name: lovec}, judge: {model: 'run:base@big'}}, big: {base: {steps: 9}}}"
