@@ -138,6 +138,10 @@ class Recipe(Settings):
                 )
         elif name not in (*FINE_TUNINGS, *METHODS):
             unknown_name("step of a pipeline", step, [*FINE_TUNINGS, *METHODS])
+        if variant and not self.variants:
+            raise InputError(
+                f"the step {step} names the variant '{variant}', and the recipe has none; add it under variants"
+            )
         if variant and variant not in self.variants:
             unknown_name("variant of a step", variant, list(self.variants))
         if name == BASE and (other := sorted(self.variants[variant].keys() - set(BASE_KEYS))):

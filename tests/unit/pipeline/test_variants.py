@@ -117,6 +117,11 @@ def test_a_wrong_setting_of_a_variant_is_refused(variants: str, words: list[str]
     assert all(word in str(error.value) for word in words)
 
 
+def test_a_recipe_without_variants_says_where_they_go() -> None:
+    with pytest.raises(InputError, match="'half', and the recipe has none; add it under variants"):
+        load_recipe("tiny", ["pipelines=[[calibsft@half]]"])
+
+
 def test_a_pipeline_has_one_format() -> None:
     with pytest.raises(InputError, match="two formats"):
         planned("[[rlcr@words, c3rl]]", "variants={words: {format: linguistic}}")
