@@ -3,8 +3,6 @@
 The ranks are those of the base model's Pass@1 within a split, so that no trained model chooses what it is compared on.
 """
 
-from collections.abc import Callable
-
 from calibsft.reproduction.study import Study
 
 # The benchmark of questions like those of the training, which the paper calls DeepScaleR-Eval.
@@ -24,12 +22,17 @@ RANKS = {
 
 
 def roles(study: Study) -> dict[str, str]:
-    """The benchmark of each role."""
-    base, found = study.model(), {}
-    for role, (split, share) in RANKS.items():
-        names = [name for name in base.scores[0].splits[split] if name != study.recipe.eval.benchmarks[0]]
-        accuracy: Callable[[str], float] = lambda name: float(base.of(name, "pass@1")[0, 0])  # noqa: E731
-        ranked = sorted(names, key=accuracy)
-        found[role] = ranked[round(share * (len(ranked) - 1))]
-    # The study lists it first.
-    return {HELD_OUT: study.recipe.eval.benchmarks[0], **found}
+    """The benchmark of each role; the study lists the held-out one first."""
+    base, held_out = study.model(), study.recipe.eval.benchmarks[0]
+
+    def accuracy(name: str) -> float:
+        return float(base.of(name, "pass@1")[0, 0])
+
+    splits = base.scores[0].splits.items()
+    ranked = {
+        split: sorted((name for name in names if name != held_out), key=accuracy) for split, names in splits
+    }
+    found = {
+        role: ranked[split][round(share * (len(ranked[split]) - 1))] for role, (split, share) in RANKS.items()
+    }
+    return {HELD_OUT: held_out, **found}
