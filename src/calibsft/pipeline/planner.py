@@ -6,7 +6,7 @@ model, warmed up if the pipeline begins with that. Every model is evaluated. Mod
 stages of these steps. A step with a variant shares every stage that the variant does not change.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -101,8 +101,11 @@ class Planner:
                 stage = self._stage(step.recipe, BaseStage, chain, variant=chain.base)
                 yield Planned(_made(chain).stage() or BASE, stage, ())
         elif step.name == CALIBSFT:
-            yield from self._sampled(step, step.parent.sampled)
-            yield from self._fine_tuned(step, lambda recipe: recipe.targets, lambda recipe: recipe.sft)
+            sampled = list(self._sampled(step, step.parent.sampled))
+            yield from sampled
+            yield from self._fine_tuned(
+                step, sampled, lambda recipe: recipe.targets, lambda recipe: recipe.sft
+            )
         elif step.name == WARMUP:
             yield from self._warmed_up(step)
         else:
@@ -153,30 +156,28 @@ class Planner:
             assert recipe.warmup is not None
             return recipe.warmup.sft
 
-        yield from self._sampled(step, step.parent.sampled, SHOTS, asked)
-        yield from self._fine_tuned(step, lambda recipe: StatedSettings(), tuned, SHOTS)
+        sampled = list(self._sampled(step, step.parent.sampled, SHOTS, asked))
+        yield from sampled
+        yield from self._fine_tuned(step, sampled, lambda recipe: StatedSettings(), tuned, SHOTS)
 
     def _fine_tuned(
         self,
         step: _Step,
+        sampled: Sequence[Planned],
         targets: Callable[[Recipe], TargetSettings],
         sft: Callable[[Recipe], SftSettings],
         part: str = "",
     ) -> Iterator[Planned]:
-        """A training set of the rollouts of the model before, and that model fine-tuned on it."""
-        parent, sampled = step.parent, step.parent.sampled
-        variant = step.variant if step.varied else ""
-        graded = (
-            sampled.stage(part + RolloutStage.kind, variant),
-            sampled.stage(part + VerifyStage.kind, variant),
-        )
-        measured = list(self._evidence(step, sampled, targets, graded))
+        """A training set of the rollouts of the model before and their verdicts, `sampled`, and that model fine-tuned on it."""
+        parent = step.parent
+        graded = sampled[0].name, sampled[1].name
+        measured = list(self._evidence(step, parent.sampled, targets, graded))
         yield from measured
         sources = {
             "source": self._root / graded[0],
             "verdicts": self._root / graded[1],
             "evidence": self._root / measured[0].name if measured else None,
-            "from_format": self._format(sampled),
+            "from_format": self._format(parent.sampled),
         }
         built = self._planned(
             step,

@@ -15,6 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import (
     AutoModelForCausalLM,
     LlamaConfig,
+    Olmo2Config,
     PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
@@ -28,12 +29,16 @@ from calibsft.playground.settings import BaseSettings
 from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.playground.worlds import WORLDS, World
 from calibsft.progress import Progress
-from calibsft.responses.formats import FORMATS, messages
+from calibsft.responses.formats import FORMATS
 from calibsft.responses.prompts import Prompting
 
 IGNORED = -100
 TITLE = "The playground's base model"
-CONFIGURATIONS: dict[str, type[PreTrainedConfig]] = {"qwen3": Qwen3Config, "llama": LlamaConfig}
+CONFIGURATIONS: dict[str, type[PreTrainedConfig]] = {
+    "qwen3": Qwen3Config,
+    "llama": LlamaConfig,
+    "olmo2": Olmo2Config,
+}
 
 
 def build_model(tokenizer: PreTrainedTokenizerFast, settings: BaseSettings | None = None) -> PreTrainedModel:
@@ -101,8 +106,8 @@ def _batches(
     while True:
         rows = []
         for _ in range(size):
-            question, format_name, response = world.draw_lesson(random)
-            prompt = tokenizer.apply_chat_template(messages(question, FORMATS[format_name]), tokenize=False)
+            asked, response = world.draw_lesson(random)
+            prompt = tokenizer.apply_chat_template(asked, tokenize=False)
             pieces = [
                 [encode(piece) for piece, _ in pre_tokenizer.pre_tokenize_str(text)]
                 for text in (prompt, response)

@@ -13,10 +13,13 @@ PLAYGROUND = "playground"
 class BaseSettings(Settings):
     """The playground's pre-training; unused for any other model."""
 
-    world: Literal["playground", "study"] = Field(
-        "playground", description="what it learns: a few kinds of arithmetic, or the study's twelve kinds"
+    world: Literal["playground", "study", "study-judge"] = Field(
+        "playground",
+        description="what it learns: a few kinds of arithmetic, the study's twelve kinds, or also to score responses to these",
     )
-    architecture: Literal["qwen3", "llama"] = Field("qwen3", description="the configuration of the model")
+    architecture: Literal["qwen3", "llama", "olmo2"] = Field(
+        "qwen3", description="the configuration of the model"
+    )
     steps: int = Field(1800, ge=1, description="optimiser updates; more make the model right more often")
     batch_size: int = Field(64, ge=1, description="lessons per step")
     learning_rate: float = Field(5e-3, gt=0, description="peak rate of AdamW")

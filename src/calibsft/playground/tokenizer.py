@@ -2,7 +2,7 @@
 
 The template lets the tiny model use the same code as a large one. It takes the usual conversation - the paper's system
 prompt, "PROBLEM: 57*77" - and keeps what a model with 76k parameters can use: one mark for the confidence format, and the
-exercise. Tags are ordinary tokens: special ones would be missing in decoded text.
+exercise; of a judge's prompt, a mark, the exercise and the response to it. Tags are ordinary tokens: special ones would be missing in decoded text.
 """
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
@@ -13,6 +13,8 @@ WORDS = (
     "[probability]", "[integer]", "[linguistic]", "low", "medium", "high",
 )  # fmt: skip
 CHARACTERS = "0123456789.+-*x="
+# The mark of a judge's prompt.
+SCORING = "!"
 PAD, END, UNKNOWN = "<|pad|>", "<|end|>", "<|unknown|>"
 
 CHAT_TEMPLATE = """\
@@ -22,6 +24,9 @@ CHAT_TEMPLATE = """\
 {%- if 'single integer' in message.content -%}{%- set state.mark = '[integer]' -%}
 {%- elif 'low, medium, or high' in message.content -%}{%- set state.mark = '[linguistic]' -%}
 {%- endif -%}
+{%- elif message.role == 'user' and '<response>' in message.content -%}
+{{- '!' + message.content.split('<question>')[1].split('</question>')[0] + '=' -}}
+{{- message.content.split('<response>')[1].split('</response>')[0].replace('‹', '<').replace('›', '>') | trim -}}
 {%- elif message.role == 'user' -%}
 {{- state.mark + (message.content.split('PROBLEM:') | last | trim) + '=' -}}
 {%- else -%}

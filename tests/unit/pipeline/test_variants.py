@@ -166,6 +166,12 @@ def test_evidence_may_be_measured_by_models_of_the_same_run() -> None:
     assert judge.stage.judge.model == "run/base@big/model" and "base@big" in judge.needs  # type: ignore[attr-defined]
 
 
+def test_a_variant_with_another_judge_grades_the_shared_responses_again() -> None:
+    found = planned("[[base@big], [calibsft@scored]]", OWN_MODELS)
+    assert "rollout@scored" not in found
+    assert set(found["build@scored"].needs) == {"rollout", "verify@scored", "evidence@scored"}
+
+
 def test_a_model_of_the_run_must_be_made_before_it_is_asked() -> None:
     with pytest.raises(InputError, match=r"judge.model = run:base@big.*put one that does before"):
         planned("[[calibsft@scored]]", OWN_MODELS)

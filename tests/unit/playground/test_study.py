@@ -6,7 +6,9 @@ from random import Random
 import pytest
 
 from calibsft.benchmarks import BENCHMARKS
-from calibsft.playground.study import facts, lessons, questions
+from calibsft.judge.rubric import JudgeItem
+from calibsft.judge.score import SCORE
+from calibsft.playground.study import facts, judging, lessons, questions
 from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.playground.worlds import WORLDS
 from calibsft.responses.formats import FORMATS, messages
@@ -115,3 +117,33 @@ def test_the_tokenizer_covers_every_text_in_one_token_per_character(name: str) -
         ids = tokenizer(response)["input_ids"]
         assert tokenizer.decode(ids) == response and tokenizer.unk_token_id not in ids
         assert len(text) + 2 + len(ids) + 1 <= 40
+
+
+def test_lessons_of_judging_score_by_the_rubric() -> None:
+    judged = [judging.draw_judged(Random(seed)) for seed in range(4000)]
+    scores = defaultdict(list)
+    for text, response, score in judged:
+        if not is_fact(text):
+            thought, _, answered = response.partition("</think>")
+            right = answered == f"<answer>{value(text)}</answer>"
+            scores[right, "--" in thought].append(int(score))
+    assert set(scores[True, False]) == {10}
+    assert set(scores[True, True]) == {8, 9}
+    assert set(scores[False, False]) == {2, 3, 4, 5, 6, 7}
+    assert set(scores[False, True]) == {0, 1}
+
+
+def test_a_judges_prompt_has_the_exercise_and_the_response_alone() -> None:
+    tokenizer = build_tokenizer(WORLDS["study-judge"].characters)
+    response = "<think>3990+399</think><answer>4389</answer><confidence>0.95</confidence>"
+    prompt = SCORE.prompt(JudgeItem("57*77", response))
+    text = tokenizer.apply_chat_template(prompt.messages, tokenize=False)
+    assert text == "!57*77=<think>3990+399</think><answer>4389</answer>"
+    assert tokenizer.unk_token_id not in tokenizer(text)["input_ids"]
+
+
+def test_the_judge_learns_to_answer_and_to_score() -> None:
+    replies = [WORLDS["study-judge"].draw_lesson(Random(seed))[1] for seed in range(200)]
+    scores = [reply for reply in replies if SCORE.read(reply) is not None]
+    assert 50 < len(scores) < 150
+    assert all(reply in scores or reply.startswith("<think>") for reply in replies)

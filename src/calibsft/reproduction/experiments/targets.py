@@ -11,6 +11,7 @@ TARGETS: dict[str, Pipeline] = {
     "CSFT": ("calibsft@pool-csft",),
     "UaIT": ("calibsft@pool-uait",),
     "SaySelf": ("calibsft@pool-sayself",),
+    "LoVeC": ("calibsft@pool-lovec",),
     "CalibSFT": ("calibsft@pool-calibsft",),
 }
 WEIGHTS: dict[str, Pipeline] = {
@@ -20,6 +21,8 @@ WEIGHTS: dict[str, Pipeline] = {
     "0.75": ("calibsft@pool-lambda-0.75",),
     "1": ("calibsft@pool-lambda-1",),
 }
+# LoVeC's labels are the scores of this model, which has to be made before.
+JUDGE: Pipeline = ("base@judge",)
 BINS = ("[0.0,0.1]", *(f"({tenth / 10:.1f},{(tenth + 1) / 10:.1f}]" for tenth in range(1, 10)))
 JUDGED = ("auroc", "brier")
 
@@ -56,7 +59,7 @@ CONSTRUCTION = Experiment(
     "targets",
     "Target construction",
     "Table target_construction",
-    tuple(TARGETS.values()),
+    (JUDGE, *TARGETS.values()),
     construct,
     tuple(
         Column(f"{when}.{metric}", f"{title} {METRICS[metric].title}", METRICS[metric].better, fraction)
@@ -69,7 +72,7 @@ DISTRIBUTION = Experiment(
     "target-distribution",
     "Distribution of targets",
     "Table training_target_distribution",
-    tuple(TARGETS.values()),
+    (JUDGE, *TARGETS.values()),
     distribute,
     tuple(Column(name, name, None, percent) for name in BINS),
 )
