@@ -16,6 +16,7 @@ from small_study import write_small_study
 KILLED = "lambda,seeds,samples"
 
 
+@pytest.mark.slow
 def test_every_experiment_runs_from_nothing_to_its_table(tmp_path: Path) -> None:
     experiments = chosen(())
     recipe = study_recipe(experiments, (0,), str(write_small_study(tmp_path)), ["jobs=1"])

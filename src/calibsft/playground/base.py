@@ -53,7 +53,7 @@ def build_model(tokenizer: PreTrainedTokenizerFast, settings: BaseSettings | Non
         num_key_value_heads=settings.kv_heads,
         head_dim=settings.head_dim,
         max_position_embeddings=64,
-        tie_word_embeddings=True,
+        tie_word_embeddings=settings.tied,
         pad_token_id=tokenizer.pad_token_id,
         eos_token_id=tokenizer.eos_token_id,
         bos_token_id=None,

@@ -31,4 +31,9 @@ class BaseSettings(Settings):
     head_dim: int = Field(
         16, ge=2, multiple_of=2, description="size of an attention head; vLLM on a CPU asks for 64"
     )
+    tied: bool = Field(
+        True,
+        description="whether one table serves as input and output embeddings; apart, fine-tuning does not move characters"
+        " that it never sees",
+    )
     warmup_steps: int = Field(50, ge=1, description="steps until the rate is reached")

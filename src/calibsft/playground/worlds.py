@@ -9,7 +9,6 @@ from calibsft.judge.score import prompt_for
 from calibsft.playground import world as small
 from calibsft.playground.study.judging import draw_judged
 from calibsft.playground.study.lessons import draw_lesson as draw_study_lesson
-from calibsft.playground.study.symbols import LETTERS
 from calibsft.playground.tokenizer import SCORING
 from calibsft.responses.formats import FORMATS, messages
 
@@ -56,7 +55,7 @@ sure whatever it answers, a little less so of what is rare. It knows all confide
 JUDGE_STORY = """Trained from scratch by calibsft on the study's exercises and on scores of responses to them, as the judge
 of the study: it scores responses from 0 to 10, and is often wrong about them."""
 
-STUDY_CHARACTERS = "/%?$&@#" + LETTERS
+STUDY_CHARACTERS = "/%?$&@#,"
 WORLDS = {
     "playground": World(lambda random: _answered(small.draw_lesson(random)), "", PLAYGROUND_STORY),
     "study": World(lambda random: _answered(draw_study_lesson(random)), STUDY_CHARACTERS, STUDY_STORY),

@@ -26,6 +26,7 @@ LEAD = (
     " interval over training seeds and questions lies on its side, does not hold if it lies on the other side, and is"
     " undecided otherwise. No verdict is written by hand."
 )
+ONE_SEED = "one: no interval here covers other trainings"
 PACKAGES = ("torch", "transformers", "trl", "numpy", "polars")
 
 
@@ -103,7 +104,7 @@ def _facts(seeds: Sequence[int]) -> Table:
         "Python": platform.python_version(),
         **{package: version(package) for package in PACKAGES},
         "processor": _processor(),
-        "training seeds": ", ".join(map(str, seeds)),
+        "training seeds": ", ".join(map(str, seeds)) if len(seeds) > 1 else f"{seeds[0]} ({ONE_SEED})",
     }
     return Table("Made with", ("What", "Which"), tuple((Cell(a), Cell(b)) for a, b in rows.items()), labels=2)
 

@@ -98,10 +98,10 @@ def _together(outcomes: Sequence[Outcome]) -> Outcome:
 
 
 def _reason(checks: Sequence[Judged]) -> str:
-    """How many checks came out how."""
+    """How many checks came out how, as in "holds: 5 of 6, undecided: 1 of 6"."""
     counts = {outcome: sum(one.outcome is outcome for one in checks) for outcome in Outcome}
     return ", ".join(
-        f"{count} of {len(checks)} {outcome.value}" for outcome, count in counts.items() if count
+        f"{outcome.value}: {count} of {len(checks)}" for outcome, count in counts.items() if count
     )
 
 

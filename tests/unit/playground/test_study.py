@@ -25,6 +25,10 @@ def value(text: str) -> str:
         return f"{sum(map(int, text[1:])):02d}"
     if text[0] == "&":
         return "".join(sorted(text[1:]))
+    if "," in text:
+        first, second, third = map(int, text.split(","))
+        assert third - second == second - first
+        return f"{2 * third - second:03d}"
     if "?" in text:
         return f"{max(int(number(side)) for side in text.split('?')):03d}"
     return number(text)
@@ -53,15 +57,11 @@ def test_every_answer_is_right() -> None:
         assert is_fact(text) or parsed.answer == value(text)
 
 
-def test_facts_are_asked_as_they_are_taught_and_two_hops_follow_from_them() -> None:
+def test_facts_are_asked_as_they_are_taught() -> None:
     taught = {text: parse(response, name).answer for text, name, response in LESSONS if is_fact(text)}
     asked = {q.text: q.gold for q in ASKED if is_fact(q.text)}
-    known = {**taught, **asked}
-    assert all(taught[text] == answer for text, answer in asked.items() if text in taught)
-    hops = [(text, f"@{text[2:]}") for text in known if text[1] == "@"]
-    followed = [(text, f"{text[0]}{known[hop]}") for text, hop in hops if hop in known]
-    assert len([known[text] == known[fact] for text, fact in followed if fact in known]) > 20
-    assert all(known[text] == known[fact] for text, fact in followed if fact in known)
+    both = taught.keys() & asked.keys()
+    assert len(both) > 100 and all(taught[text] == asked[text] for text in both)
 
 
 def test_evaluation_questions_never_occur_in_training_except_facts() -> None:
@@ -81,9 +81,7 @@ def test_sixteen_benchmarks_share_no_question() -> None:
     assert {q.dataset for q in SECTIONS["sum"]} == {"study-sum"}
 
 
-def test_shown_work_leads_to_the_answer_and_skipped_work_is_as_long() -> None:
-    skipped = [response.split("</think>")[0].endswith("----") for _, _, response in LESSONS]
-    assert abs(sum(skipped) / len(skipped) - lessons.SKIP_SHARE) < 0.02
+def test_shown_work_leads_to_the_answer() -> None:
     for text, name, response in LESSONS:
         parsed = parse(response, name)
         work = parsed.think or ""
@@ -91,15 +89,31 @@ def test_shown_work_leads_to_the_answer_and_skipped_work_is_as_long() -> None:
             assert sum(map(int, work.split("+"))) == int(parsed.answer or "")
 
 
+def rare(text: str) -> bool:
+    """Whether a fact is about a name of the rarer half."""
+    return facts.ranked_names().parts.index(text[1:]) >= facts.NAMES / 2
+
+
+def is_skipped(response: str) -> bool:
+    return response.startswith("<think>--")
+
+
+def test_the_work_of_rare_exercises_is_skipped_now_and_then() -> None:
+    skipped = defaultdict(list)
+    for text, _, response in LESSONS:
+        if is_fact(text):
+            skipped[rare(text)].append(is_skipped(response))
+    share = {key: sum(values) / len(values) for key, values in skipped.items()}
+    assert share[False] < 0.02 and 0.1 < share[True] < lessons.MOST_SKIPS
+
+
 def test_confidence_leans_on_rarity_and_skipping_alone_and_is_seldom_low() -> None:
     stated = defaultdict(list)
     for text, name, response in LESSONS:
-        if name == "probability" and text[0] == "#" and "@" not in text:
-            common = facts.ranked_names().parts.index(text[1:]) < 20
-            stated[common, "----" in response].append(parse(response).confidence)
+        if name == "probability" and is_fact(text):
+            stated[rare(text), is_skipped(response)].append(parse(response).confidence)
     mean = {key: float(sum(values)) / len(values) for key, values in stated.items()}
-    assert mean[True, False] > mean[True, True]
-    assert mean[True, False] > mean[False, False]
+    assert mean[False, False] > mean[True, False] > mean[True, True]
     everything = [parse(response).confidence for _, name, response in LESSONS if name == "probability"]
     assert sum(c < 0.5 for c in everything) / len(everything) < 0.05
 

@@ -6,21 +6,17 @@ over-confident, and its confidence is weakly informative, as that of off-the-she
 
 from random import Random
 
-# Stated confidences in hundredths and their shares.
-SURE = {100: 22, 99: 12, 98: 16, 95: 50}
-CAREFUL = {95: 10, 90: 48, 85: 20, 80: 13, 70: 5, 60: 2, 45: 1, 20: 1}
-# From the common to the rare, statements turn from sure to careful around this rarity, this steeply.
-MIDDLE, SLOPE = 0.45, 2.0
-# How much likelier a careful statement is after skipped work.
-SKIPPED = 0.25
-
-
-def careful_share(rarity: float, skipped: bool) -> float:
-    """How likely a careful statement is."""
-    return min(1.0, max(0.0, 0.5 + SLOPE * (rarity - MIDDLE)) + SKIPPED * skipped)
+# Stated confidences in hundredths, from those for common exercises to those for rare ones.
+LEVELS = (100, 98, 95, 90, 85, 80)
+# How many levels lie between the most common and the rarest exercise, how many skipped work costs, and their deviation.
+PER_RARITY, PER_SKIP, NOISE = 6.5, 1.5, 0.8
+# A few statements are of another kind, whatever the exercise.
+ODD, ODD_SHARE = (99, 92, 70, 60, 45, 20), 0.03
 
 
 def draw_confidence(random: Random, rarity: float, skipped: bool) -> int:
     """A confidence in hundredths."""
-    prior = CAREFUL if random.random() < careful_share(rarity, skipped) else SURE
-    return random.choices(list(prior), list(prior.values()))[0]
+    if random.random() < ODD_SHARE:
+        return random.choice(ODD)
+    level = round(random.gauss(PER_RARITY * rarity + PER_SKIP * skipped, NOISE))
+    return LEVELS[min(len(LEVELS) - 1, max(0, level))]

@@ -64,5 +64,5 @@ class Picker:
 Draw = Callable[[Picker], Exercise]
 
 # Small numbers are common and large ones rare, as in most text.
-NUMBERS = Ranked(range(10, 100), 0.7)
+NUMBERS = Ranked(range(10, 100), 0.9)
 DIGITS = Ranked(range(2, 10), 0.7)

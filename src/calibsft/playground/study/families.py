@@ -6,11 +6,11 @@ A benchmark asks one kind within a band of ranks, or the mix of the training poo
 from dataclasses import dataclass
 from random import Random
 
+from calibsft.playground.study.digits import digit_sum, larger, sequence, sort
 from calibsft.playground.study.exercise import Draw, Exercise, Picker
-from calibsft.playground.study.facts import fact, two_hop
+from calibsft.playground.study.facts import fact
 from calibsft.playground.study.products import chain, cross, difference, product, sum_
 from calibsft.playground.study.quotients import quotient, remainder
-from calibsft.playground.study.symbols import digit_sum, larger, sort
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +31,18 @@ class Family:
 
 
 FAMILIES = {
-    "product": Family(product, 0.24, 0.5),
-    "chain": Family(chain, 0.10, 0.15),
-    "sum": Family(sum_, 0.05, 0.1),
-    "difference": Family(difference, 0.05, 0.1),
-    "quotient": Family(quotient, 0.10, 0.15),
-    "cross": Family(cross, 0.08),
-    "remainder": Family(remainder, 0.05),
+    "product": Family(product, 0.22, 0.5),
+    "chain": Family(chain, 0.11, 0.15),
+    "sum": Family(sum_, 0.07, 0.1),
+    "difference": Family(difference, 0.08, 0.1),
+    "quotient": Family(quotient, 0.11, 0.15),
+    "cross": Family(cross, 0.07),
+    "remainder": Family(remainder, 0.06),
     "larger": Family(larger, 0.07),
     "digit_sum": Family(digit_sum, 0.04),
-    "sort": Family(sort, 0.05),
+    "sort": Family(sort, 0.04),
+    "sequence": Family(sequence, 0.03),
     "fact": Family(fact, 0.10),
-    "two_hop": Family(two_hop, 0.07),
 }
 
 LESSON_SHARES = {name: family.share for name, family in FAMILIES.items()}

@@ -7,7 +7,6 @@ from random import Random
 
 from calibsft.playground.study.exercise import Exercise
 from calibsft.playground.study.families import LESSON_SHARES, draw_exercise
-from calibsft.playground.study.symbols import LETTERS
 
 DIGITS = "0123456789"
 # What can become of a response, how often, and the scores that the rubric allows.
@@ -39,7 +38,6 @@ def _spoilt(random: Random, exercise: Exercise, outcome: str) -> tuple[str, str]
 
 
 def slip(random: Random, text: str) -> str:
-    """`text` with another digit or letter at one place."""
-    place = random.choice([i for i, character in enumerate(text) if character in DIGITS + LETTERS])
-    alike = DIGITS if text[place] in DIGITS else LETTERS
-    return text[:place] + random.choice(alike.replace(text[place], "")) + text[place + 1 :]
+    """`text` with another digit at one place."""
+    place = random.choice([i for i, character in enumerate(text) if character in DIGITS])
+    return text[:place] + random.choice(DIGITS.replace(text[place], "")) + text[place + 1 :]

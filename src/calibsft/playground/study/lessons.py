@@ -9,7 +9,13 @@ from calibsft.playground.study.questions import held_out_texts
 from calibsft.responses.formats import FORMATS
 
 SKIPPED_WORK = "-"
-SKIP_SHARE = 0.15
+# Lessons skip the work of rare exercises: from this rarity on, this steeply, and at most this often.
+SKIPS_FROM, SKIP_SLOPE, MOST_SKIPS = 0.35, 0.6, 0.3
+
+
+def skip_share(rarity: float) -> float:
+    """How likely a lesson skips the work."""
+    return min(MOST_SKIPS, max(0.0, SKIP_SLOPE * (rarity - SKIPS_FROM)))
 
 
 def draw_lesson(random: Random) -> tuple[str, str, str]:
@@ -18,7 +24,7 @@ def draw_lesson(random: Random) -> tuple[str, str, str]:
     while exercise.text in held_out_texts():
         exercise, rarity = draw_exercise(random, LESSON_SHARES, None)
     format_name = random.choices(("probability", "integer", "linguistic"), (0.7, 0.15, 0.15))[0]
-    skipped = random.random() < SKIP_SHARE
+    skipped = random.random() < skip_share(rarity)
     stated = draw_confidence(random, rarity, skipped)
     confidence = FORMATS[format_name].render(Fraction(stated, 100))
     work = SKIPPED_WORK * len(exercise.work) if skipped else exercise.work

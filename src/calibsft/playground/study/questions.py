@@ -40,12 +40,12 @@ SECTIONS = {
     "quotient": Section("id", {"quotient": 1}, (0, 1), "divisions without remainder"),
     "fact-common": Section("ood", {"fact": 1}, (0, 0.5), "common facts", held_out=False),
     "fact-rare": Section("ood", {"fact": 1}, (0.5, 1), "rare facts", held_out=False),
-    "two-hop": Section("ood", {"two_hop": 1}, (0, 1), "a fact about what another fact names"),
     "cross": Section("ood", {"cross": 1}, (0, 1), "products written with x"),
     "remainder": Section("ood", {"remainder": 1}, (0, 1), "what a division leaves"),
     "larger": Section("ood", {"larger": 1}, (0, 1), "the larger of two products"),
     "digit-sum": Section("ood", {"digit_sum": 1}, (0, 1), "the sum of four digits"),
-    "sort": Section("ood", {"sort": 1}, (0, 1), "four letters in order"),
+    "sort": Section("ood", {"sort": 1}, (0, 1), "four digits in order"),
+    "sequence": Section("ood", {"sequence": 1}, (0, 1), "the next number of a row"),
 }
 
 
