@@ -31,6 +31,7 @@ def test_every_experiment_runs_from_nothing_to_its_table(tmp_path: Path) -> None
         assert f"## {experiment.title}\n" in text
         assert len((tmp_path / "out" / "tables" / f"{name}.csv").read_text().splitlines()) > 1, name
     assert "its experiment was not run" not in text
+    assert "no interval here covers other trainings" in text, "one seed"
 
 
 def tables(folder: Path) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 The template lets the tiny model use the same code as a large one. It takes the usual conversation - the paper's system
 prompt, "PROBLEM: 57*77" - and keeps what a model with 76k parameters can use: one mark for the confidence format, and the
-exercise; of a judge's prompt, a mark, the exercise and the response to it. Tags are ordinary tokens: special ones would be missing in decoded text.
+exercise; of a judge's prompt, a mark, the exercise and the response to it. Tags are ordinary tokens: special ones would be
+missing in decoded text.
 """
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers

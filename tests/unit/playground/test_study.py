@@ -135,6 +135,7 @@ def test_the_tokenizer_covers_every_text_in_one_token_per_character(name: str) -
 
 def test_lessons_of_judging_score_by_the_rubric() -> None:
     judged = [judging.draw_judged(Random(seed)) for seed in range(4000)]
+    assert not questions.held_out_texts() & {text for text, _, _ in judged}
     scores = defaultdict(list)
     for text, response, score in judged:
         if not is_fact(text):

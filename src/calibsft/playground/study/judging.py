@@ -4,11 +4,11 @@ The model that learns them is the study's judge. It is not told which responses 
 """
 
 from random import Random
+from string import digits
 
 from calibsft.playground.study.exercise import Exercise
-from calibsft.playground.study.families import LESSON_SHARES, draw_exercise
+from calibsft.playground.study.lessons import SKIPPED_WORK, draw_taught
 
-DIGITS = "0123456789"
 # What can become of a response, how often, and the scores that the rubric allows.
 OUTCOMES = {
     "sound": (0.45, (10,)),  # correct with sound reasoning
@@ -21,7 +21,7 @@ OUTCOMES = {
 
 def draw_judged(random: Random) -> tuple[str, str, str]:
     """One example: (question text, response text without a confidence, score)."""
-    exercise, _ = draw_exercise(random, LESSON_SHARES, None)
+    exercise, _ = draw_taught(random)
     outcome = random.choices(list(OUTCOMES), [share for share, _ in OUTCOMES.values()])[0]
     work, answer = _spoilt(random, exercise, outcome)
     score = random.choice(OUTCOMES[outcome][1])
@@ -30,7 +30,7 @@ def draw_judged(random: Random) -> tuple[str, str, str]:
 
 def _spoilt(random: Random, exercise: Exercise, outcome: str) -> tuple[str, str]:
     """The work and the answer of a response with this outcome."""
-    work = "-" * len(exercise.work) if outcome in ("unshown", "wrong") else exercise.work
+    work = SKIPPED_WORK * len(exercise.work) if outcome in ("unshown", "wrong") else exercise.work
     if outcome == "slipped":
         work = slip(random, work)
     answer = exercise.answer if outcome in ("sound", "unshown") else slip(random, exercise.answer)
@@ -39,5 +39,5 @@ def _spoilt(random: Random, exercise: Exercise, outcome: str) -> tuple[str, str]
 
 def slip(random: Random, text: str) -> str:
     """`text` with another digit at one place."""
-    place = random.choice([i for i, character in enumerate(text) if character in DIGITS])
-    return text[:place] + random.choice(DIGITS.replace(text[place], "")) + text[place + 1 :]
+    place = random.choice([i for i, character in enumerate(text) if character in digits])
+    return text[:place] + random.choice(digits.replace(text[place], "")) + text[place + 1 :]

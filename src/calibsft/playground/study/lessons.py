@@ -4,6 +4,7 @@ from fractions import Fraction
 from random import Random
 
 from calibsft.playground.study.confidence import draw_confidence
+from calibsft.playground.study.exercise import Exercise
 from calibsft.playground.study.families import LESSON_SHARES, draw_exercise
 from calibsft.playground.study.questions import held_out_texts
 from calibsft.responses.formats import FORMATS
@@ -18,11 +19,17 @@ def skip_share(rarity: float) -> float:
     return min(MOST_SKIPS, max(0.0, SKIP_SLOPE * (rarity - SKIPS_FROM)))
 
 
+def draw_taught(random: Random) -> tuple[Exercise, float]:
+    """An exercise that may be in a lesson, since no benchmark asks it, and its rarity."""
+    while True:
+        exercise, rarity = draw_exercise(random, LESSON_SHARES, None)
+        if exercise.text not in held_out_texts():
+            return exercise, rarity
+
+
 def draw_lesson(random: Random) -> tuple[str, str, str]:
     """One pre-training example: (question text, format name, response text)."""
-    exercise, rarity = draw_exercise(random, LESSON_SHARES, None)
-    while exercise.text in held_out_texts():
-        exercise, rarity = draw_exercise(random, LESSON_SHARES, None)
+    exercise, rarity = draw_taught(random)
     format_name = random.choices(("probability", "integer", "linguistic"), (0.7, 0.15, 0.15))[0]
     skipped = random.random() < skip_share(rarity)
     stated = draw_confidence(random, rarity, skipped)
