@@ -20,7 +20,7 @@ def skip_share(rarity: float) -> float:
 
 
 def draw_taught(random: Random) -> tuple[Exercise, float]:
-    """An exercise that may be in a lesson, since no benchmark asks it, and its rarity."""
+    """An exercise that lessons may show, since it is not held out, and its rarity."""
     while True:
         exercise, rarity = draw_exercise(random, LESSON_SHARES, None)
         if exercise.text not in held_out_texts():
