@@ -25,6 +25,17 @@ def started(
     return subprocess.Popen(words, env=environment, stdout=output, stderr=output, start_new_session=True)
 
 
+def wait(process: subprocess.Popen[bytes]) -> int:
+    """The exit code of a process, once it has ended.
+
+    A wait without a limit would miss Ctrl-C where the system gives the signal to another thread of this process: Python
+    raises it in the main thread, but only once that runs again.
+    """
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(CHECK_SECONDS)
+
+
 def end(process: subprocess.Popen[bytes]) -> None:
     """End what `started` has started, politely and then by force."""
     for number, patience in ((signal.SIGTERM, END_SECONDS), (signal.SIGKILL, None)):

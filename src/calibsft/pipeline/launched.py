@@ -27,7 +27,7 @@ def launch(words: Sequence[str], root: Path, name: str, fresh: bool, hash_check:
     command = [program(words[0]), *words[1:], "-m", "calibsft", COMMAND, str(root), name, *flags]
     process = supervised.started(command)
     try:
-        code = process.wait()
+        code = supervised.wait(process)
     finally:
         supervised.end(process)
     if problem.is_file():
