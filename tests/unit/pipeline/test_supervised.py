@@ -45,6 +45,7 @@ def test_a_wait_ends_with_a_signal_that_another_thread_was_given() -> None:
     try:
         with pytest.raises(Signalled):
             supervised.wait(process)
+        assert process.poll() is None, "not only once the process had ended by itself"
     finally:
         process.kill()
         process.wait()
