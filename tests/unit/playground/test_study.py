@@ -89,6 +89,11 @@ def test_shown_work_leads_to_the_answer() -> None:
             assert sum(map(int, work.split("+"))) == int(parsed.answer or "")
 
 
+def test_a_band_with_too_few_exercises_is_an_error_not_a_loop() -> None:
+    with pytest.raises(ValueError, match="too few"):
+        questions._draw(Random(0), {"fact": 1}, (0, 0.1), 1000, "study-fact", set())
+
+
 def rare(text: str) -> bool:
     """Whether a fact is about a name of the rarer half."""
     return facts.ranked_names().parts.index(text[1:]) >= facts.NAMES / 2

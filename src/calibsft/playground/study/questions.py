@@ -16,6 +16,8 @@ from calibsft.schema import Question
 
 QUESTIONS = 150
 TRAINING_QUESTIONS = 3000
+# A band that has given too few new exercises after this many draws for each question has no more.
+MOST_DRAWS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +91,14 @@ def _draw(
 ) -> tuple[Question, ...]:
     """`count` questions that are not in `taken`, which then has them too."""
     questions: list[Question] = []
-    while len(questions) < count:
+    for _ in range(MOST_DRAWS * count):
+        if len(questions) == count:
+            return tuple(questions)
         exercise, _ = draw_exercise(random, shares, band)
         if exercise.text not in taken:
             taken.add(exercise.text)
             questions.append(_question(exercise, dataset))
-    return tuple(questions)
+    raise ValueError(f"{dataset}: its band has too few exercises for {count} questions")
 
 
 def _question(exercise: Exercise, dataset: str) -> Question:
