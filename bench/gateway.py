@@ -2,30 +2,35 @@
 
     python bench/gateway.py [--model DIR] [--requests 2000] [--blocks 6]
     python bench/gateway.py --local http://localhost:8001/v1 --local-model NAME --requests 192 --turn 64 --blocks 3
+    python bench/gateway.py --beside ../another-checkout
 
-Starts a real server (`transformers serve`, greedy) with a playground checkpoint, or takes a running one, and a gateway whose
-policy answers everything locally. Both are sent the same questions by the same client, over connections that stay open;
-directly goes the very body that the gateway sends, system prompt and all. At one request in flight the two ways take turns
-question by question, at --in-flight after every --turn requests, and which one begins changes every time. Answers are
-compared. The server's own rate varies by a fifth from turn to turn, so only many turns say something; run it on an idle
-machine.
+Starts a real server (`transformers serve`, greedy) with a playground checkpoint, or takes a running
+one, and a gateway whose policy answers everything locally; with --beside also the gateway of another
+checkout. All are sent the same questions by the same client, over connections that stay open;
+directly goes the very body that the gateway sends, system prompt and all. At one request in flight
+the ways take turns question by question, at --in-flight after every --turn requests, and which one
+begins changes every time. Answers are compared. The server's own rate varies by a fifth from turn to
+turn, so only many turns say something; run it on an idle machine.
 """
 
 import argparse
 import asyncio
+import importlib.util
 import json
 import os
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 from random import Random
 from statistics import median, stdev
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import uvloop
 
@@ -43,16 +48,17 @@ ROOT = Path(__file__).parents[1]
 DEFAULT_MODEL = ROOT / "runs/tiny-seed0/calibsft-rlcr/model"
 MAX_TOKENS = 32
 SEED = 32
-DIRECT, GATEWAY = "direct", "gateway"
+DIRECT, GATEWAY, BESIDE = "direct", "gateway", "beside"
 
 
 @dataclass(frozen=True)
 class Way:
-    """One of the two ways to ask: whom, and with which body for each question."""
+    """One of the ways to ask: whom, with which body for each question, and a gateway's process."""
 
     name: str
     client: Client
     bodies: dict[str, bytes]
+    process: int | None = None
 
 
 Ways = dict[str, Way]
@@ -71,6 +77,7 @@ def main() -> None:
         "--turn", type=int, default=250, help="requests after which the other way has its turn"
     )
     parser.add_argument("--blocks", type=int, default=6)
+    parser.add_argument("--beside", type=Path, help="another checkout, whose gateway is measured too")
     parser.add_argument("--local", help="URL of a running server to measure with, instead of starting one")
     parser.add_argument("--local-model", help="the model's name there")
     options = parser.parse_args()
@@ -85,13 +92,33 @@ def main() -> None:
     with TemporaryDirectory() as name:
         folder = Path(name)
         policy = policy_file(folder, otherwise="abstain", threshold=0, model="local")
-        with (
-            served(options, folder) as (url, model),
-            gateway(policy, url, local_model=model) as running,
-        ):
+        with ExitStack() as running:
+            url, model = running.enter_context(served(options, folder))
+            gateways = {GATEWAY: running.enter_context(gateway(policy, url, local_model=model))}
+            if options.beside is not None:
+                gateways[BESIDE] = running.enter_context(gateway_of(options.beside, folder, url, model))
             questions = drawn(options.requests)
-            ways = both_ways(url, model, running, policy, questions)
-            uvloop.run(measure(ways, running, questions, options))
+            ways = all_ways(url, model, gateways, policy, questions)
+            uvloop.run(measure(ways, questions, options))
+
+
+@contextmanager
+def gateway_of(checkout: Path, folder: Path, url: str, model: str) -> Iterator[Running]:
+    """A gateway from another checkout, started as its own tests do, with a policy in its own form."""
+    source, support = checkout.resolve() / "src", checkout.resolve() / "tests/support"
+    program = (
+        "import pathlib, sys; from gateway_process import policy_file;"
+        "print(policy_file(pathlib.Path(sys.argv[1]), otherwise='abstain', threshold=0, model='local'))"
+    )
+    path = {"PYTHONPATH": f"{source}:{support}"}
+    command = [sys.executable, "-c", program, str(folder)]
+    written = subprocess.run(command, env=os.environ | path, check=True, capture_output=True, text=True)
+    spec = importlib.util.spec_from_file_location("other_gateway_process", support / "gateway_process.py")
+    assert spec is not None and spec.loader is not None
+    starting = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(starting)
+    with starting.gateway(Path(written.stdout.strip()), url, local_model=model, environment=path) as running:
+        yield running
 
 
 @contextmanager
@@ -109,10 +136,13 @@ def drawn(count: int) -> list[str]:
     return Random(SEED).sample(every, count)
 
 
-def both_ways(url: str, model: str, running: Running, policy: Path, questions: Sequence[str]) -> Ways:
+def all_ways(
+    url: str, model: str, gateways: dict[str, Running], policy: Path, questions: Sequence[str]
+) -> Ways:
+    name = gateways[GATEWAY].model
     to_gateway = {
         question: {
-            "model": running.model,
+            "model": name,
             "messages": [{"role": "user", "content": question}],
             "max_tokens": MAX_TOKENS,
         }
@@ -120,28 +150,26 @@ def both_ways(url: str, model: str, running: Running, policy: Path, questions: S
     }
     held = read_policy(policy)
     to_server = {
-        question: read_request(json.dumps(body).encode(), running.model).for_local(
+        question: read_request(json.dumps(body).encode(), name).for_local(
             model, get_format(held.format), held
         )
         for question, body in to_gateway.items()
     }
-    return {
-        name: Way(
-            name,
-            Client(address, {}),
-            {question: json.dumps(body).encode() for question, body in bodies.items()},
-        )
-        for name, address, bodies in ((DIRECT, url, to_server), (GATEWAY, running.url, to_gateway))
-    }
+    ways = {DIRECT: Way(DIRECT, Client(url, {}), encoded(to_server))}
+    for way, running in gateways.items():
+        ways[way] = Way(way, Client(running.url, {}), encoded(to_gateway), running.process.pid)
+    return ways
 
 
-async def measure(
-    ways: Ways, running: Running, questions: Sequence[str], options: argparse.Namespace
-) -> None:
+def encoded(bodies: dict[str, dict[str, Any]]) -> dict[str, bytes]:
+    return {question: json.dumps(body).encode() for question, body in bodies.items()}
+
+
+async def measure(ways: Ways, questions: Sequence[str], options: argparse.Namespace) -> None:
     for way in ways.values():  # connections, and whatever else is slow the first time
         await together(way, questions[: 4 * options.in_flight], options.in_flight)
     await show_latency(ways, questions[: options.alone], options.blocks)
-    await show_throughput(ways, running, questions, options)
+    await show_throughput(ways, questions, options)
     for way in ways.values():
         await way.client.close()
 
@@ -151,44 +179,44 @@ async def show_latency(ways: Ways, questions: Sequence[str], blocks: int) -> Non
     for _ in range(blocks):
         seconds: dict[str, list[float]] = {name: [] for name in ways}
         for turn, question in enumerate(questions):
-            for name in in_turn(turn):
+            for name in in_turn(ways, turn):
                 began = time.perf_counter()
                 await answer(ways[name], question)
                 seconds[name].append(time.perf_counter() - began)
         for name, measured in seconds.items():
             medians[name].append(1000 * median(measured))
-    added = [through - past for past, through in zip(medians[DIRECT], medians[GATEWAY], strict=True)]
     print(
         f"one in flight, medians of {blocks} blocks of {len(questions):,} requests each way (least to most)"
     )
-    for name, values in (*medians.items(), ("added", added)):
-        print(f"  {name:<10} {spread(values, '.2f')} ms")
+    for name, values in medians.items():
+        added = [through - past for past, through in zip(medians[DIRECT], values, strict=True)]
+        more = f", added {spread(added, '.2f')} ms" if name != DIRECT else ""
+        print(f"  {name:<10} {spread(values, '.2f')} ms{more}")
 
 
-async def show_throughput(
-    ways: Ways, running: Running, questions: Sequence[str], options: argparse.Namespace
-) -> None:
+async def show_throughput(ways: Ways, questions: Sequence[str], options: argparse.Namespace) -> None:
     seconds: dict[str, list[float]] = {name: [] for name in ways}
-    used, withheld, different = 0.0, 0, 0
+    used, withheld, different = (dict.fromkeys(ways, 0.0) for _ in range(3))
     for turn, slice_ in enumerate(options.blocks * cut(questions, options.turn)):
         answers: dict[str, list[str | None]] = {}
-        for name in in_turn(turn):
-            before, began = processor_seconds(running), time.perf_counter()
+        for name in in_turn(ways, turn):
+            before, began = processor_seconds(ways[name]), time.perf_counter()
             answers[name] = await together(ways[name], slice_, options.in_flight)
             seconds[name].append(time.perf_counter() - began)
-            used += processor_seconds(running) - before if name == GATEWAY else 0
-        withheld += answers[GATEWAY].count(None)
-        different += differences(answers)
+            used[name] += processor_seconds(ways[name]) - before
+        for name in ways:
+            withheld[name] += answers[name].count(None)
+            different[name] += differences(answers[DIRECT], answers[name]) if name != DIRECT else 0
     asked = options.blocks * len(questions)
     print(f"{options.in_flight} in flight, {asked:,} requests each way in {len(seconds[DIRECT])} turns")
     for name, taken in seconds.items():
         print(f"  {name:<10} {asked / sum(taken):>8.1f} requests/s")
-    ratio, error = ratio_of(seconds[DIRECT], seconds[GATEWAY])
-    print(f"  {'ratio':<10} {100 * ratio:>8.1f} % (standard error {100 * error:.1f})")
-    print(f"gateway: {1000 * used / asked:.2f} ms of processor time per request")
-    print(
-        f"{different} of {asked:,} answers differ from the direct ones; {withheld} malformed ones were withheld"
-    )
+    for name in list(ways)[1:]:
+        ratio, error = ratio_of(seconds[DIRECT], seconds[name])
+        print(f"{name}: {100 * ratio:.1f} % of the direct rate (standard error {100 * error:.1f})")
+        print(f"  {1000 * used[name] / asked:.2f} ms of processor time per request")
+        print(f"  {different[name]:.0f} of {asked:,} answers differ from the direct ones")
+        print(f"  {withheld[name]:.0f} malformed ones were withheld")
 
 
 def ratio_of(direct: Sequence[float], through: Sequence[float]) -> tuple[float, float]:
@@ -202,8 +230,10 @@ def cut(questions: Sequence[str], size: int) -> list[Sequence[str]]:
     return [questions[start : start + size] for start in range(0, len(questions), size)]
 
 
-def in_turn(turn: int) -> tuple[str, str]:
-    return (DIRECT, GATEWAY) if turn % 2 == 0 else (GATEWAY, DIRECT)
+def in_turn(ways: Ways, turn: int) -> list[str]:
+    """All ways, each beginning in its turn."""
+    first = turn % len(ways)
+    return [*list(ways)[first:], *list(ways)[:first]]
 
 
 async def together(way: Way, questions: Sequence[str], in_flight: int) -> list[str | None]:
@@ -232,15 +262,17 @@ async def answer(way: Way, question: str) -> str | None:
     return content
 
 
-def differences(answers: dict[str, list[str | None]]) -> int:
+def differences(direct: list[str | None], through: list[str | None]) -> int:
     """Answers that are not the server's; where two tokens are level, a batch of others may decide between them."""
-    stated = [re.search("<answer>([^<]*)</answer>", text or "") for text in answers[DIRECT]]
-    both = zip(stated, answers[GATEWAY], strict=True)
+    stated = [re.search("<answer>([^<]*)</answer>", text or "") for text in direct]
+    both = zip(stated, through, strict=True)
     return sum(given is not None and (found is None or found[1].strip() != given) for found, given in both)
 
 
-def processor_seconds(running: Running) -> float:
-    fields = Path(f"/proc/{running.process.pid}/stat").read_text().rpartition(")")[2].split()
+def processor_seconds(way: Way) -> float:
+    if way.process is None:
+        return 0.0
+    fields = Path(f"/proc/{way.process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 

@@ -41,6 +41,8 @@ def main(rollouts: Path, verdicts: Path, out: Path) -> None:
     drawn = pool.sort_values(["target", "rank"]).groupby("target").head(size).reset_index(drop=True)
     drawn["response"] = [rewritten(*row) for row in drawn[["response", "hundredths"]].itertuples(index=False)]
     drawn["draw"] = 0
+    drawn["prompt"] = [messages(question, FORMATS["probability"]) for question in drawn["question"]]
+    drawn["completion"] = [[{"role": "assistant", "content": text}] for text in drawn["response"]]
     out.mkdir(parents=True)
     labels = graded.merge(pool[[*KEYS, *LABEL]], on=KEYS, how="left")
     labels[LABEL] = labels[LABEL].astype("Int64")
@@ -72,9 +74,8 @@ def rewritten(text: str, hundredths: int) -> str:
 def write_chat(drawn: pd.DataFrame, path: Path) -> None:
     with path.open("w", encoding="utf-8") as out:
         for row in drawn.itertuples(index=False):
-            prompt = messages(row.question, FORMATS["probability"])
             chat = {
-                "messages": [*prompt, {"role": "assistant", "content": row.response}],
+                "messages": [*row.prompt, *row.completion],
                 "confidence_at": len(row.response[: row.response.rindex(OPENING)].rstrip()),
                 **{name: getattr(row, name) for name in ("correct", "target", "draw", *KEYS)},
             }

@@ -4,8 +4,8 @@
 
 Writes the files first: four responses to each question, confidences of two decimals, four datasets, as Parquet, CSV, gzipped CSV and
 JSONL; a CSV without question ids; and a JSONL whose rows also have a response of half a kilobyte, which is not needed and
-not kept. Needs some 8 GB of disk for a while. --draw adds intervals and paired differences, which draw 1,000 times overall
-and for each dataset. The peak is that of the whole process with its imports.
+not kept. Needs some 8 GB of disk for a while. --draw adds the calibration check, intervals and
+paired differences, which draw 1,000 times overall and for each dataset. The peak is that of the whole process with its imports.
 """
 
 import argparse
@@ -51,7 +51,11 @@ PLAIN = [
     ["rows.jsonl"],
     ["responses.jsonl"],
 ]
-DRAWN = [["rows.parquet", "--intervals"], ["rows.parquet", "--baseline", "others.parquet"]]
+DRAWN = [
+    ["rows.parquet", "--check"],
+    ["rows.parquet", "--intervals"],
+    ["rows.parquet", "--baseline", "others.parquet"],
+]
 
 
 def main() -> None:

@@ -4,21 +4,27 @@ A stage function takes the options of its command by keyword (`samples=8` for `-
 objects or dictionaries (`rollout=RolloutSettings(samples=8)`). It does the same work in the same folder, resumes and refuses
 like the command, and returns a `StageResult`. Progress goes to standard error, which notebooks show. Bad input raises
 `InputError`.
+
+A file of another program is read with `columns` and `scale`, as with these options of the commands:
+`score("theirs.csv", columns={"confidence": "prob", "correct": "is_correct"}, scale="percent")`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibsft.artifacts import read_manifest
+from calibsft.files.dialect import Dialect
 from calibsft.prior import Diagnosis
 from calibsft.stages import STAGES
 
 if TYPE_CHECKING:
-    from calibsft.decisions import Certificate, Route
+    from calibsft.decisions import Certificate, Route, Selection
 
 PathLike = str | Path
+# What a file calls our columns: {"correct": "is_correct"}.
+Columns = Mapping[str, str] | Sequence[str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,10 @@ class StageResult:
     def model(self) -> Path:
         """The checkpoint, if the stage trained a model."""
         return self.path / "model"
+
+
+def _dialect(columns: Columns, scale: str | None, *sources: PathLike | None) -> Dialect:
+    return Dialect.of(columns, scale, [Path(source) for source in sources if source is not None])
 
 
 def _perform(kind: str, out: PathLike, fresh: bool, given: dict[str, Any]) -> StageResult:
@@ -103,19 +113,31 @@ def score(
     by: str = "dataset",
     intervals: bool = False,
     baseline: PathLike | None = None,
+    check: bool = False,
+    columns: Columns = None,
+    scale: str | None = None,
 ) -> dict[str, Any]:
     """Every metric of a file or folder of responses, as `calibsft score --json` prints them."""
     from calibsft.metrics import score_file
 
     other = None if baseline is None else Path(baseline)
-    return dict(score_file(Path(source), malformed, by, intervals, other))
+    dialect = _dialect(columns, scale, source, baseline)
+    found = score_file(Path(source), malformed, by, intervals, other, check=check, dialect=dialect)
+    return dict(found)
 
 
-def diagnose(source: PathLike, *, malformed: str | None = None, group_size: int = 8) -> Diagnosis:
+def diagnose(
+    source: PathLike,
+    *,
+    malformed: str | None = None,
+    group_size: int = 8,
+    columns: Columns = None,
+    scale: str | None = None,
+) -> Diagnosis:
     """What RL can learn from the confidence prior of these responses, and whether CalibSFT is worth it."""
     from calibsft.prior.files import diagnose_file
 
-    return diagnose_file(Path(source), malformed, group_size)
+    return diagnose_file(Path(source), malformed, group_size, dialect=_dialect(columns, scale, source))
 
 
 def certify(
@@ -124,15 +146,39 @@ def certify(
     risk: float,
     malformed: str | None = None,
     per_question: str = "random",
+    columns: Columns = None,
+    scale: str | None = None,
     **options: Any,
 ) -> "Certificate":
     """The threshold from which on at most `risk` of the answers are wrong; options as for `calibsft.decisions.certify`."""
     from calibsft import decisions
     from calibsft.decisions.files import read_calibration
 
-    given = read_calibration(Path(source), malformed)
-    columns = given.rows["confidence"], given.rows["correct"], given.questions
-    return decisions.certify(*columns, risk, per_question=per_question, **options)
+    given = read_calibration(Path(source), malformed, dialect=_dialect(columns, scale, source))
+    responses = given.rows["confidence"], given.rows["correct"], given.questions
+    return decisions.certify(*responses, risk, per_question=per_question, **options)
+
+
+def select(
+    source: PathLike,
+    batch: PathLike,
+    *,
+    risk: float,
+    malformed: str | None = None,
+    per_question: str = "random",
+    columns: Columns = None,
+    scale: str | None = None,
+    **options: Any,
+) -> "Selection":
+    """Which answers of `batch` to keep, so that on average at most `risk` of them are wrong, from labelled ones."""
+    from calibsft import decisions
+    from calibsft.decisions.files import read_batch, read_calibration
+
+    dialect = _dialect(columns, scale, source, batch)
+    given = read_calibration(Path(source), malformed, dialect=dialect)
+    responses = given.rows["confidence"], given.rows["correct"], given.questions
+    _, offered = read_batch(Path(batch), dialect)
+    return decisions.select(*responses, offered, risk, per_question=per_question, **options)
 
 
 def route(
@@ -142,6 +188,8 @@ def route(
     strong: PathLike | None = None,
     malformed: str | None = None,
     per_question: str = "random",
+    columns: Columns = None,
+    scale: str | None = None,
     **options: Any,
 ) -> "Route":
     """The threshold from which on a small model keeps its questions; options as for `calibsft.decisions.route`."""
@@ -149,16 +197,25 @@ def route(
     from calibsft.decisions.files import read_routing
 
     other = None if strong is None else Path(strong)
-    given = read_routing(Path(source), other, malformed, per_question)
+    dialect = _dialect(columns, scale, source, strong)
+    given = read_routing(Path(source), other, malformed, per_question, dialect=dialect)
     rows = given.rows
-    columns = rows["confidence"], rows["local_correct"], rows["strong_correct"], given.questions
-    return decisions.route(*columns, epsilon, per_question=per_question, **options)
+    responses = rows["confidence"], rows["local_correct"], rows["strong_correct"], given.questions
+    return decisions.route(*responses, epsilon, per_question=per_question, **options)
 
 
-def report(*sources: PathLike, out: PathLike, malformed: str | None = None, responses: int = 100_000) -> Path:
+def report(
+    *sources: PathLike,
+    out: PathLike,
+    malformed: str | None = None,
+    responses: int = 100_000,
+    columns: Columns = None,
+    scale: str | None = None,
+) -> Path:
     """Write a page that compares runs, evaluations or files; a folder `out` also gets Markdown and figures."""
     from calibsft.report.page import write_to
     from calibsft.report.sources import read_sources
 
-    summary = read_sources([Path(source) for source in sources], malformed, responses)
+    dialect = _dialect(columns, scale, *sources)
+    summary = read_sources([Path(source) for source in sources], malformed, responses, dialect=dialect)
     return write_to(summary, Path(out))

@@ -1,7 +1,8 @@
-"""Model cards: the frame that every checkpoint gets, and the calibration table that an evaluation adds to it.
+"""Model cards: the frame that every checkpoint gets, and the results that an evaluation adds to it.
 
-A card describes a checkpoint and is not part of it: nothing that reads or hashes a checkpoint looks at its card. Only
-cards that were made here are changed; those of other people's checkpoints are left alone.
+An evaluation adds a table for people and a `model-index` for programs to the card, and files beside it for the Hub's
+leaderboards. All of this describes a checkpoint and is not part of it: nothing that reads or hashes a checkpoint looks
+at it. Only cards that were made here are changed; those of other people's checkpoints are left alone.
 """
 
 import fcntl
@@ -9,18 +10,24 @@ import json
 import math
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from calibsft.artifacts import CARD, write_text
 from calibsft.hub import name_and_revision
 from calibsft.metrics.metric import fraction
 from calibsft.metrics.registry import shown_in
-from calibsft.progress import info
+from calibsft.model_index import HubDataset, index_results, leaderboard_entries, without_format
+from calibsft.progress import info, warn
 from calibsft.responses.prompts import Prompting
 from calibsft.settings import Settings
 from calibsft.text_table import markdown_row
 
+# Where the Hub reads a model's results for leaderboards.
+EVAL_RESULTS = ".eval_results"
 TABLES = "<!-- calibsft: calibration -->"
 NOT_MEASURED = "Not measured yet: `calibsft eval --model THIS --benchmarks … --out eval` adds the table."
 METRICS = shown_in("card")
@@ -100,17 +107,23 @@ def part_of(name: str, limit: int | None, subset: int | None) -> str:
 
 
 def add_calibration(
-    model: str, confidence_format: str, scores: dict[str, Any], sampled: str, part: str = ""
+    model: str,
+    confidence_format: str,
+    scores: dict[str, Any],
+    sampled: str,
+    part: str = "",
+    datasets: Mapping[str, HubDataset] | None = None,
 ) -> None:
-    """Put the scores of an evaluation into the card of the checkpoint folder `model`.
+    """Put the scores of an evaluation into the card of the checkpoint folder `model`, and those of leaderboards beside it.
 
-    A later evaluation in the same format replaces the table, unless it asked fewer questions of a benchmark: a quick
+    A later evaluation in the same format replaces what an earlier one put there, unless it asked fewer questions of a benchmark: a quick
     look does not hide a full evaluation. Does nothing for a name on the Hub, or a checkpoint whose card was not made here.
 
     Parameters
     ----------
     sampled : how the responses were sampled, in a few words.
     part : which questions were asked, in the words of `part_of`; empty for all.
+    datasets : what the Hub calls the questions of benchmarks, by name.
     """
     card = Path(model) / CARD
     if not card.is_file():
@@ -124,10 +137,58 @@ def add_calibration(
         if _asked_more(text, confidence_format, part):
             info(f"{card}: keeps the table of an evaluation on more questions than {part}")
             return
-        section = _section(confidence_format, scores, ", ".join(filter(None, (sampled, part))))
-        write_text(card, _with_table(text, confidence_format, section))
+        how = ", ".join(filter(None, (sampled, part)))
+        text = _with_table(text, confidence_format, _section(confidence_format, scores, how))
+        write_text(card, _with_index(text, card, confidence_format, scores, how, datasets or {}))
+        _write_entries(card.parent, confidence_format, scores, how, datasets or {})
     finally:
         os.close(folder)
+
+
+def _with_index(
+    text: str,
+    path: Path,
+    confidence_format: str,
+    scores: dict[str, Any],
+    how: str,
+    datasets: Mapping[str, HubDataset],
+) -> str:
+    """The card with these results in the `model-index` of its head, which keeps those of other formats."""
+    from huggingface_hub import ModelCard
+
+    try:
+        card = ModelCard(text, ignore_metadata_errors=True)
+    except (ValueError, yaml.YAMLError):
+        warn(
+            f"{path}: its head cannot be read, so results go into its table alone; mend the YAML above the title"
+        )
+        return text
+    found = index_results(scores, datasets, confidence_format, how)
+    others = without_format(card.data.get("eval_results", []), confidence_format)
+    card.data["model_name"] = card.data.get("model_name") or _name_of(path.parent)
+    card.data["eval_results"] = [*others, *found]
+    return str(card)
+
+
+def _name_of(checkpoint: Path) -> str:
+    """What the index calls a checkpoint: its folder's name, or that of the stage where all checkpoints are called alike."""
+    place = checkpoint.resolve()
+    return place.parent.name if place.name == "model" else place.name
+
+
+def _write_entries(
+    checkpoint: Path,
+    confidence_format: str,
+    scores: dict[str, Any],
+    how: str,
+    datasets: Mapping[str, HubDataset],
+) -> None:
+    """Write one file for each benchmark that has a leaderboard on the Hub."""
+    from huggingface_hub import eval_result_entries_to_yaml
+
+    for name, entry in leaderboard_entries(scores, datasets, confidence_format, how).items():
+        listed = yaml.safe_dump(eval_result_entries_to_yaml([entry]), sort_keys=False, allow_unicode=True)
+        write_text(checkpoint / EVAL_RESULTS / f"{name}.yaml", listed)
 
 
 def _asked_more(text: str, name: str, part: str) -> bool:

@@ -29,6 +29,8 @@ LABELS: Columns = {
     **dict.fromkeys(LABEL, pl.Int64),
     "drawn": pl.Boolean,
 }
+_TURNS = pl.List(pl.Struct({"role": pl.String, "content": pl.String}))
+# `prompt` and `completion` are chat messages, as other trainers take them.
 TRAINING_ROWS: Columns = {
     "draw": pl.Int32,
     **KEY_COLUMNS,
@@ -43,4 +45,6 @@ TRAINING_ROWS: Columns = {
     "successes": pl.Int64,
     "rollouts": pl.Int64,
     "token_ids": pl.List(pl.Int32),
+    "prompt": _TURNS,
+    "completion": _TURNS,
 }

@@ -295,7 +295,8 @@ def test_the_official_client_gets_the_local_models_answer_and_what_was_decided(
     policy = httpx2.get(deferring.url.removesuffix("/v1") + "/healthz", trust_env=False).json()["policy"]
     assert completion.model_extra == {
         "calibsft": {
-            "decision": "answered", "reason": "confident", "confidence": 0.55, "threshold": 50, "policy": policy,
+            "decision": "answered", "reason": "confident", "confidence": 0.55, "threshold": 0.5,
+            "guarantee": "high-probability", "policy": policy, "id": completion.id,
         }
     }  # fmt: skip
     assert strong.answered == before
@@ -470,7 +471,8 @@ def test_of_2000_requests_each_is_answered_once_and_to_its_own_question(
     wanted = [expected(*said) for said in known.values()]
     assert len(set(wanted)) > REQUESTS / 2, "or replies that change places would not be noticed"
     counts = Counter(floor(100 * Fraction(repr(row[2]))) for row in wanted if row[2] is not None)
-    calibrated = {"confidences": counts, "never_confident": REQUESTS - counts.total()}
+    stated = {reached / 100: count for reached, count in counts.items()}
+    calibrated = {"confidences": stated, "never_confident": REQUESTS - counts.total()}
     before = local.answered, strong.answered
     with between(policy_file(folder, **calibrated), local, strong) as running:
         replies = ask_all(running, list(known))
@@ -505,7 +507,7 @@ def test_a_policy_made_of_a_models_own_responses_can_be_served_as_it_is(
     code, out, err = calibsft("certify", "verdicts", "--risk", "0.1", "--model", "small")
     assert code == 0, err
     policy = json.loads((tmp_path / "policy.json").read_text())
-    assert 36 <= policy["threshold"] <= 55, out
+    assert 0.36 <= policy["threshold"] <= 0.55, out
     with between(tmp_path / "policy.json", local) as running:
         assert asked(running, SURE).decision["decision"] == "answered"
         assert asked(running, UNSURE).decision["decision"] == "abstained"

@@ -8,6 +8,7 @@ import os
 import re
 import runpy
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -66,6 +67,11 @@ class Running:
     def said(self) -> str:
         return self.log.read_text(errors="replace")
 
+    def connected(self) -> socket.socket:
+        """A connection on which nothing was sent yet."""
+        address = httpx2.URL(self.url)
+        return socket.create_connection((address.host, address.port), START_SECONDS)
+
     def terminate(self) -> None:
         """SIGTERM, as a service manager sends it; `ended` waits for what follows."""
         self.process.send_signal(signal.SIGTERM)
@@ -81,7 +87,8 @@ def policy(**fields: Any) -> Policy:
     return Policy(
         **{
             "otherwise": otherwise,
-            "threshold": 50,
+            "threshold": 0.5,
+            "guarantee": "high-probability",
             "procedure": "union",
             "risk": 0.1 if otherwise == "abstain" else None,
             "epsilon": 0.1 if otherwise == "defer" else None,
@@ -107,14 +114,17 @@ def gateway(
     local: str,
     strong: str | None = None,
     *,
+    check: bool = False,
     environment: Mapping[str, str] | None = None,
     **options: object,
 ) -> Iterator[Running]:
     """A running gateway; `options` are those of `calibsft serve`, `local_model="m"` for `--local-model m`.
 
-    Its log is beside the policy. Only the variables in `environment` may hold keys or the clients' token.
+    Its log is beside the policy. Only the variables in `environment` may hold keys or the clients'
+    token. Without `check` it asks its servers nothing before a test does.
     """
     arguments = ["--policy", policy, "--local", local, *(["--strong", strong] if strong else [])]
+    arguments += [] if check else ["--no-check"]
     for name, value in {"port": 0, **options}.items():
         arguments += [f"--{name.replace('_', '-')}", value]
     log = _new_file(policy.parent, "gateway-", ".log")

@@ -10,6 +10,7 @@ from calibsft.schema import Question
 
 SAMPLES = 32
 HUB = {2024: "HuggingFaceH4/aime_2024", 2025: "MathArena/aime_2025", 2026: "MathArena/aime_2026"}
+LEADERBOARDS = {2026: "MathArena/aime_2026"}
 
 
 def to_question(row: Row) -> Question:
@@ -23,7 +24,8 @@ def to_question(row: Row) -> Question:
 AIME = [
     Benchmark(
         f"aime-{year}", "competition problems with whole answers", "id", "math", SAMPLES,
-        size=30, hub=hub, hub_split="train", to_question=to_question,
+        size=30, hub=hub, hub_split="train", leaderboard=LEADERBOARDS.get(year, ""),
+        to_question=to_question,
     )
     for year, hub in HUB.items()
 ]  # fmt: skip

@@ -38,6 +38,8 @@ class Benchmark:
         The number of questions as published; None if it is not fixed.
     hub, config, hub_split, revision
         Where the Hub has the data; without a revision the newest is loaded.
+    leaderboard
+        The task of the dataset's leaderboard on the Hub; empty if it has none.
     to_question
         Makes a question of a row.
     stems, parts
@@ -62,6 +64,7 @@ class Benchmark:
     hub: str = ""
     config: str | None = None
     hub_split: str = "test"
+    leaderboard: str = ""
     to_question: Callable[[Row], Question] = plain_question
     stems: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()

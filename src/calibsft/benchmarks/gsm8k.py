@@ -14,5 +14,6 @@ def to_question(row: Row) -> Question:
 
 GSM8K = Benchmark(
     "gsm8k", "grade-school word problems", "id", "math",
-    size=1319, hub="openai/gsm8k", config="main", hub_split="test", to_question=to_question,
+    size=1319, hub="openai/gsm8k", config="main", hub_split="test", leaderboard="gsm8k",
+    to_question=to_question,
 )  # fmt: skip

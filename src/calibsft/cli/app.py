@@ -18,9 +18,11 @@ from calibsft.cli.decision_command import DecisionOptions
 from calibsft.cli.diagnose import diagnose, sampling_options
 from calibsft.cli.doctor import doctor
 from calibsft.cli.export import export
+from calibsft.cli.export_policy import export_policy
 from calibsft.cli.launched_stage import launched_stage
 from calibsft.cli.ls import ls
 from calibsft.cli.merge import merge
+from calibsft.cli.monitor import monitor
 from calibsft.cli.plot import plot
 from calibsft.cli.policy_server import policy_server
 from calibsft.cli.report import report
@@ -28,6 +30,7 @@ from calibsft.cli.reproduce import reproduce
 from calibsft.cli.route import route
 from calibsft.cli.run import run
 from calibsft.cli.score import score
+from calibsft.cli.select import select
 from calibsft.cli.serve import serve
 from calibsft.cli.stage_command import stage_command, with_fields, with_options
 from calibsft.cli.streams import give_up_output, prepare_streams
@@ -42,10 +45,13 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     **{name: stage_command(stage) for name, stage in STAGES.items()},
     "merge": merge,
     "export": export,
+    "export-policy": export_policy,
     "score": score,
     "diagnose": with_options(diagnose, sampling_options()),
     "certify": with_fields(certify, DecisionOptions),
+    "select": select,
     "route": with_fields(route, DecisionOptions),
+    "monitor": monitor,
     "serve": serve,
     "policy-server": policy_server,
     "report": report,

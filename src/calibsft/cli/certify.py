@@ -5,7 +5,19 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from calibsft.cli.decision_command import Decision, DecisionOptions, decide, exceeded, known_of
+from calibsft.cli.decision_command import (
+    Decision,
+    DecisionOptions,
+    decide,
+    exceeded,
+    failing_parts,
+    known_of,
+    parts_of_policy,
+    reaches,
+)
+from calibsft.decisions.guarantees import EXPECTATION, require_guarantee
+from calibsft.errors import InputError
+from calibsft.files.dialect import Dialect
 from calibsft.metrics.selection import Where
 
 
@@ -26,10 +38,17 @@ def certify(
     there is none, the policy abstains on everything. Prints the results on held-out halves, and writes a policy file.
     """
     options = DecisionOptions(**given)
-    decide(file, options, lambda rows: _decide(file, rows, risk, options))
+    if options.guarantee == EXPECTATION:
+        raise InputError(
+            "an error rate can be kept in expectation for a batch of answers only, not by a threshold: calibsft select"
+            f" {file} BATCH --risk {risk:g} says which of them to keep"
+        )
+    require_guarantee(options.guarantee)
+    dialect = Dialect.of(options.columns, options.scale, [file])
+    decide(file, options, dialect, lambda rows: _decide(file, rows, risk, options, dialect))
 
 
-def _decide(file: Path, where: Where, risk: float, options: DecisionOptions) -> Decision:
+def _decide(file: Path, where: Where, risk: float, options: DecisionOptions, dialect: Dialect) -> Decision:
     """The certificate for the rows that `where` selects."""
     from calibsft import decisions
     from calibsft.decisions.files import read_calibration
@@ -37,7 +56,7 @@ def _decide(file: Path, where: Where, risk: float, options: DecisionOptions) -> 
     from calibsft.decisions.repeats import mixture_warning
     from calibsft.report.decisions import certificate_lines
 
-    given = read_calibration(file, options.malformed, where)
+    given = read_calibration(file, options.malformed, where, options.slices or (), dialect)
     known = known_of(given, options)
     responses = given.rows["confidence"], given.rows["correct"], given.questions
     method, choice, seed = (options.delta, options.procedure), options.per_question, options.seed
@@ -48,15 +67,18 @@ def _decide(file: Path, where: Where, risk: float, options: DecisionOptions) -> 
         found = {"coverage": tried.coverage, "risk": tried.risk}
         held_out = {name: decisions.Spread.of(values.ravel()) for name, values in found.items()}
     perfect = decisions.perfect_ranking(float(given.rows["correct"].to_numpy().mean()), risk)
+    answered = reaches(given.rows["confidence"], certificate.threshold)
+    slices = parts_of_policy(given.rows, options, answered, answered & ~given.rows["correct"], False)
     return Decision(
         certificate,
-        abstaining_policy(certificate, **known),
+        abstaining_policy(certificate, slices=slices, **known),
         given.left_out,
         {"coverage": certificate.coverage, "perfect_ranking": perfect},
         held_out,
         certificate_lines(certificate, perfect, held_out, options.splits),
         [
-            mixture_warning(file, where, choice, given.questions),
+            mixture_warning(file, where, choice, given.questions, dialect),
             exceeded(held_out, "risk", risk, "of the answers given are wrong"),
+            failing_parts(slices, risk, False),
         ],
     )

@@ -6,10 +6,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import polars as pl
 from typer import Option
 
-from calibsft.cli.options import AsJson, By, Conditions, Malformed, Result, print_results
-from calibsft.errors import unknown_name
+from calibsft.cli.options import AsJson, By, Columns, Conditions, Malformed, Result, ScaleName, print_results
+from calibsft.errors import InputError, unknown_name
+from calibsft.files.dialect import Dialect
 from calibsft.metrics.selection import Where, parts
 from calibsft.progress import warn
 from calibsft.responses.formats import get_format
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
     from calibsft.decisions import Certificate, Route, Spread
     from calibsft.decisions.files import Calibration
     from calibsft.decisions.policy import Policy
+    from calibsft.decisions.slices import Slice
 
+SPLITS = ("id", "ood")
 NAME_CHARACTERS = 60
 
 
@@ -26,10 +30,20 @@ NAME_CHARACTERS = 60
 class DecisionOptions:
     """The options of both commands, in the order of their help."""
 
+    guarantee: Annotated[
+        str,
+        Option(
+            help="high-probability: the budget is kept with probability 1 − --delta; or expectation: on average over"
+            " calibrations, which asks for less (route; for batches of answers: calibsft select)."
+        ),
+    ] = "high-probability"
     delta: Annotated[float, Option(help="Probability that the guarantee does not hold.")] = 0.05
     procedure: Annotated[
         str,
-        Option(help="union, the paper's; or fixed-sequence, which certifies more with the same guarantee."),
+        Option(
+            help="union, the paper's; fixed-sequence, recycled and split mostly certify more with the same guarantee"
+            " (route: union or fixed-sequence)."
+        ),
     ] = "union"
     per_question: Annotated[
         str,
@@ -37,8 +51,21 @@ class DecisionOptions:
             help="Where questions have several responses: calibrate on a random one, or on the first of the file."
         ),
     ] = "random"
+    columns: Columns = None
+    scale: ScaleName = None
     where: Conditions = None
+    split: Annotated[
+        str | None, Option(help="Of an evaluation, only the benchmarks of this split: id or ood.")
+    ] = None
     by: By = None
+    slices: Annotated[
+        list[str] | None,
+        Option(
+            metavar="COLUMN",
+            help="Also show, and record in the policy, what the threshold does to every value of this column; default:"
+            " dataset, if there is one. Repeatable.",
+        ),
+    ] = None
     splits: Annotated[
         int, Option(min=0, help="Random splits to try it on: calibrate on one half, count on the other.")
     ] = 10
@@ -60,6 +87,26 @@ class DecisionOptions:
     ] = None
     on_local_failure: Annotated[
         str | None, Option(help="What a gateway does when the local model fails: defer or error.")
+    ] = None
+    on_alarm: Annotated[
+        str,
+        Option(
+            help="What a gateway does when labels show that the promise is broken: warn, abstain or defer."
+        ),
+    ] = "warn"
+    min_coverage: Annotated[
+        float | None,
+        Option(
+            min=0,
+            max=1,
+            help="Write no policy that answers, or keeps, less than this share of the questions.",
+        ),
+    ] = None
+    replaces: Annotated[
+        Path | None,
+        Option(
+            help="The policy in use that the new one is to replace; default: the one that --force overwrites."
+        ),
     ] = None
     as_json: AsJson = False
 
@@ -86,31 +133,103 @@ class Decision:
     warnings: Sequence[str | None]
 
 
-def decide(file: Path, options: DecisionOptions, decide_part: Callable[[Where], Decision]) -> None:
+def decide(
+    file: Path, options: DecisionOptions, dialect: Dialect, decide_part: Callable[[Where], Decision]
+) -> None:
     """Decide for each part of the file, write the policies, then print them in words or as JSON with whole tables."""
     from calibsft.decisions.policy import write_policy
 
-    wanted = parts(file, Where.of(options.where or ()), options.by)
+    wanted = parts(file, _rows(options), options.by, dialect)
     paths = _policy_paths(options.policy, list(wanted), options.force)
     decisions = [decide_part(rows) for rows in wanted.values()]
-    for decision, path in zip(decisions, paths, strict=True):
-        write_policy(path, decision.policy, options.force)
+    policies = [_replacing(d.policy, path, options) for d, path in zip(decisions, paths, strict=True)]
+    for policy, part in zip(policies, wanted, strict=True):
+        _require_coverage(policy, part)
+    for decision, policy, path in zip(decisions, policies, paths, strict=True):
+        write_policy(path, policy, options.force)
         for text in filter(None, decision.warnings):
             warn(text)
-    results = [_result(*decided, options.splits) for decided in zip(decisions, paths, strict=True)]
+    results = [_result(*decided, options.splits) for decided in zip(decisions, policies, paths, strict=True)]
     print_results(dict(zip(wanted, results, strict=True)), options.by, options.as_json)
 
 
+def _rows(options: DecisionOptions) -> Where:
+    """The rows that --where and --split select."""
+    where = Where.of(options.where or ())
+    if options.split is None:
+        return where
+    if options.split not in SPLITS:
+        unknown_name("split", options.split, list(SPLITS))
+    return where.also("split", options.split)
+
+
+def _replacing(policy: "Policy", path: Path, options: DecisionOptions) -> "Policy":
+    """The policy with the id of the one that it replaces."""
+    from calibsft.decisions.policy import read_policy
+
+    replaced = options.replaces or (path if path.exists() else None)
+    return policy if replaced is None else policy.model_copy(update={"replaces": read_policy(replaced).id})
+
+
+def _require_coverage(policy: "Policy", part: str) -> None:
+    least, found = policy.min_coverage, policy.coverage
+    if least is None or found is None or found >= least:
+        return
+    of = f" for {part}" if part else ""
+    raise InputError(
+        f"only {100 * found:.1f} % of the questions reach the threshold{of}, less than the {100 * least:g} % of"
+        " --min-coverage; no policy was written: allow a larger budget, give more questions, or ask for less coverage"
+    )
+
+
 def known_of(given: "Calibration", options: DecisionOptions) -> dict[str, Any]:
-    """What a policy records of the local model: options, else what the evaluation knows."""
-    from calibsft.decisions.policy import FAILURES
+    """What a policy records of the local model and its use: options, else what the evaluation knows."""
+    from calibsft.decisions.policy import ALARMS, FAILURES
 
     if options.format is not None:
         get_format(options.format)
     if options.on_local_failure not in (None, *FAILURES):
         unknown_name("way to handle a local failure", options.on_local_failure, list(FAILURES))
-    said = {name: getattr(options, name) for name in ("model", "format", "on_local_failure")}
+    if options.on_alarm not in ALARMS:
+        unknown_name("way to handle an alarm", options.on_alarm, list(ALARMS))
+    names = ("model", "format", "on_local_failure", "on_alarm", "min_coverage")
+    said = {name: getattr(options, name) for name in names}
     return given.known | {name: value for name, value in said.items() if value is not None}
+
+
+def reaches(confidence: pl.Series, threshold: float | None) -> pl.Series:
+    """Which confidences reach a threshold; a missing one never does, and none reaches None."""
+    if threshold is None:
+        return pl.repeat(False, len(confidence), eager=True)
+    from calibsft.decisions.thresholds import hundredths
+
+    stated = hundredths(confidence.cast(pl.Float64).fill_null(0).to_numpy())
+    return pl.Series(stated >= round(100 * threshold)) & confidence.is_not_null()
+
+
+def parts_of_policy(
+    rows: pl.DataFrame, options: DecisionOptions, acted_on: pl.Series, event: pl.Series, share_of_all: bool
+) -> "tuple[Slice, ...]":
+    """What the threshold does to every dataset, and to every value of the columns of --slices."""
+    from calibsft.decisions.slices import slices_of
+
+    named = options.slices or (["dataset"] if "dataset" in rows.columns else [])
+    judged = rows.with_columns(acted_on=acted_on, event=event)
+    return slices_of(judged, named, share_of_all)
+
+
+def failing_parts(slices: "Sequence[Slice]", budget: float, share_of_all: bool) -> str | None:
+    """The warning that names parts whose rate is above the budget beyond chance, else None."""
+    from calibsft.decisions.slices import failing
+
+    found = failing(slices, budget, share_of_all)
+    if not found:
+        return None
+    worst = max(found, key=lambda one: one.rate or 0.0)
+    return (
+        f"{len(found)} of {len(slices)} parts fail more often than the {100 * budget:g} % allowed over all questions, most of all"
+        f" {worst.column}={worst.value} ({100 * (worst.rate or 0):.1f} %); the guarantee is about all questions together"
+    )
 
 
 def _policy_paths(path: Path, parts: Sequence[str], force: bool) -> list[Path]:
@@ -141,15 +260,22 @@ def exceeded(held_out: "Mapping[str, Spread | None]", name: str, budget: float, 
     )
 
 
-def _result(decision: Decision, path: Path, splits: int) -> Result:
-    from calibsft.report.decisions import policy_line
+def _result(decision: Decision, policy: "Policy", path: Path, splits: int) -> Result:
+    from calibsft.report.decisions import policy_line, slice_lines
 
     left_out, warnings = decision.left_out, [text for text in decision.warnings if text]
     left = [f"left out: {left_out:,} rows without a readable gold or confidence"] if left_out else []
     spreads = {name: spread and asdict(spread) for name, spread in decision.held_out.items()}
     tried = {"splits": splits, **spreads} if spreads else None
-    rest = {"held_out": tried, "left_out": left_out, "policy": str(path), "warnings": warnings}
+    rest = {
+        "promise": policy.promise,
+        "held_out": tried,
+        "slices": [one.model_dump() for one in policy.slices],
+        "left_out": left_out,
+        "policy": str(path),
+        "warnings": warnings,
+    }
     return Result(
-        [*decision.lines, "", *left, policy_line(str(path), decision.policy)],
+        [*decision.lines, *slice_lines(policy), "", *left, policy_line(str(path), policy)],
         {**asdict(decision.found), **decision.more, **rest},
     )

@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from calibsft.cli.options import AsJson, By, Conditions, Fresh, Result, print_results
+from calibsft.cli.options import AsJson, By, Columns, Conditions, Fresh, Result, ScaleName, print_results
 from calibsft.errors import InputError
 from calibsft.files.cells import require_policy
+from calibsft.files.dialect import Dialect
 from calibsft.metrics.selection import Where, parts
 from calibsft.prior.files import diagnose_file
 from calibsft.report.diagnosis import diagnosis_lines
@@ -17,7 +18,7 @@ from calibsft.stages.evaluate import EvalStage
 
 # Enough samples for a success rate, enough questions to show the prior, and the temperature of RL.
 AS_RL_SAMPLES = {"samples": 16, "limit": 50, "temperature": 1.0}
-FILE_ENDINGS = (".csv", ".jsonl", ".ndjson", ".parquet", ".gz", ".json", ".txt", ".tsv", ".xlsx")
+FILE_ENDINGS = (".csv", ".jsonl", ".ndjson", ".parquet", ".gz", ".json", ".eval", ".txt", ".tsv", ".xlsx")
 CHECKPOINT = "config.json"
 
 
@@ -37,6 +38,8 @@ def diagnose(
             " their share. Default: counted, with a warning."
         ),
     ] = None,
+    columns: Columns = None,
+    scale: ScaleName = None,
     where: Conditions = None,
     by: By = None,
     group_size: Annotated[
@@ -58,15 +61,18 @@ def diagnose(
     chosen = Where.of(where or ())
     asked = {name: value for name, value in given.items() if value is not None}
     path = Path(what)
+    dialect = Dialect.of(columns, scale, [path])
     if _is_model(what):
+        if dialect:
+            raise InputError(f"{what}: a model, and --columns and --scale are for files; leave them out")
         path = _sampled(what, asked, out, fresh)
     elif asked or out:
         raise InputError(
             f"{what}: these are responses; leave out --out and sampling options, which are for a model"
         )
     results = {}
-    for value, rows in parts(path, chosen, by).items():
-        found = diagnose_file(path, malformed, group_size, rows)
+    for value, rows in parts(path, chosen, by, dialect).items():
+        found = diagnose_file(path, malformed, group_size, rows, dialect)
         results[value] = Result(diagnosis_lines(found), found.to_json())
     print_results(results, by, as_json)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from typer import Option
 
+from calibsft.files.dialect import COLUMNS_HELP, SCALE_HELP
 from calibsft.text import printable
 
 Set = Annotated[
@@ -50,6 +51,8 @@ Conditions = Annotated[
         " column are alternatives.",
     ),
 ]
+Columns = Annotated[list[str] | None, Option("--columns", metavar="OURS=THEIRS", help=COLUMNS_HELP)]
+ScaleName = Annotated[str | None, Option("--scale", help=SCALE_HELP)]
 By = Annotated[str | None, Option(metavar="COLUMN", help="A result for every value of this column.")]
 
 

@@ -6,8 +6,9 @@ from typing import Annotated
 from typer import Argument, Option
 
 from calibsft.artifacts import write_bytes
-from calibsft.cli.options import By, Conditions, Malformed
+from calibsft.cli.options import By, Columns, Conditions, Malformed, ScaleName
 from calibsft.errors import InputError, unknown_name
+from calibsft.files.dialect import Dialect
 from calibsft.metrics.selection import Where
 from calibsft.text import printable
 
@@ -27,6 +28,8 @@ def plot(
     ] = None,
     theme: Annotated[str, Option(help="For a light or a dark page.")] = "light",
     malformed: Malformed = None,
+    columns: Columns = None,
+    scale: ScaleName = None,
     where: Conditions = None,
     by: By = None,
     benchmark: Annotated[
@@ -55,7 +58,8 @@ def plot(
     kind = path.suffix.lower().removeprefix(".")
     if kind not in KINDS:
         raise InputError(f"{path}: unknown kind of picture '{path.suffix}'; end the name in .svg or .png")
-    summary = read_sources(sources, malformed, where=Where.of(where or ()), by=by)
+    dialect = Dialect.of(columns, scale, sources)
+    summary = read_sources(sources, malformed, where=Where.of(where or ()), by=by, dialect=dialect)
     shown = summary if benchmark is None else only_benchmark(summary, benchmark)
     pictures = render(FIGURES[figure], shown, THEMES[theme], [kind])
     if pictures is None:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from calibsft.artifacts import SETTINGS
-from calibsft.cli.options import By, Conditions, Malformed
+from calibsft.cli.options import By, Columns, Conditions, Malformed, ScaleName
 from calibsft.errors import InputError
+from calibsft.files.dialect import Dialect
 from calibsft.metrics.selection import Where
 from calibsft.text import printable
 
@@ -39,6 +40,8 @@ def report(
         int, Option(min=0, help="About how many responses the page contains, by whole questions.")
     ] = 100_000,
     malformed: Malformed = None,
+    columns: Columns = None,
+    scale: ScaleName = None,
     where: Conditions = None,
     by: By = None,
 ) -> None:
@@ -53,6 +56,7 @@ def report(
     for source in sources:
         if not source.exists():
             raise InputError(f"{source}: no such run folder or file; calibsft run makes one")
+    dialect = Dialect.of(columns, scale, sources)
     planned = _report_to_update(sources, out, whole=not where and by is None)
     if out is None:
         # In an unfinished run, RUN/report is reserved for the run's own report stage.
@@ -62,7 +66,7 @@ def report(
         planned.stage.model_copy(update={"responses": responses}).perform(out, planned.name, again=True)
         page = out / PAGE
     else:
-        summary = read_sources(sources, malformed, responses, Where.of(where or ()), by)
+        summary = read_sources(sources, malformed, responses, Where.of(where or ()), by, dialect)
         page = write_to(summary, out)
     print(printable(f"report: {page}"))
 

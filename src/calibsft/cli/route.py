@@ -6,9 +6,19 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
-from calibsft.cli.decision_command import Decision, DecisionOptions, decide, exceeded, known_of
+from calibsft.cli.decision_command import (
+    Decision,
+    DecisionOptions,
+    decide,
+    exceeded,
+    failing_parts,
+    known_of,
+    parts_of_policy,
+    reaches,
+)
 from calibsft.engines import served_engine
 from calibsft.errors import InputError
+from calibsft.files.dialect import Dialect
 from calibsft.metrics.files import EVERYTHING
 from calibsft.metrics.selection import Where
 from calibsft.settings.options import comma_separated
@@ -53,14 +63,15 @@ def route(
     """Which questions may stay with a small model? `calibsft route both.csv --epsilon 0.01`
 
     Finds the lowest threshold at which at most --epsilon of accuracy is lost against asking the strong model everything,
-    with probability 1 − --delta. If there is none, the policy defers everything. Also takes two evaluations:
+    with probability 1 − --delta, or on average (--guarantee expectation). If there is none, the policy defers everything. Also takes two evaluations:
     `calibsft route small-eval --strong large-eval --epsilon 0.01`; or asks the strong model itself:
     `calibsft route small-eval --strong-url http://localhost:8000/v1 --strong-model large --epsilon 0.01`.
     """
     options = DecisionOptions(**given)
     if strong_url is not None:
         strong = _asked(file, strong, strong_url, strong_model, strong_tokenizer, strong_out)
-    decide(file, options, lambda rows: _decide(file, strong, rows, epsilon, options))
+    dialect = Dialect.of(options.columns, options.scale, [file, *([strong] if strong else [])])
+    decide(file, options, dialect, lambda rows: _decide(file, strong, rows, epsilon, options, dialect))
 
 
 def _asked(
@@ -79,7 +90,7 @@ def _asked(
 
 
 def _decide(
-    file: Path, strong: Path | None, where: Where, epsilon: float, options: DecisionOptions
+    file: Path, strong: Path | None, where: Where, epsilon: float, options: DecisionOptions, dialect: Dialect
 ) -> Decision:
     """The route for the rows that `where` selects."""
     from calibsft import decisions
@@ -89,26 +100,33 @@ def _decide(
     from calibsft.report.decisions import route_lines
 
     method, choice, seed = (options.delta, options.procedure), options.per_question, options.seed
-    given = read_routing(file, strong, options.malformed, choice, seed, where)
+    given = read_routing(file, strong, options.malformed, choice, seed, where, options.slices or (), dialect)
     known = known_of(given, options)
     rows = given.rows
     columns = rows["confidence"], rows["local_correct"], rows["strong_correct"], given.questions
     tokens = rows[TOKENS] if TOKENS in rows.columns else None
-    found = decisions.route(*columns, epsilon, *method, tokens, choice, seed)
-    tried = decisions.routed_held_out(*columns, epsilon, *method, tokens, options.splits, seed, choice)
+    found = decisions.route(*columns, epsilon, *method, tokens, choice, seed, options.guarantee)
+    tried = decisions.routed_held_out(
+        *columns, epsilon, *method, tokens, options.splits, seed, choice, options.guarantee
+    )
     names = [field.name for field in fields(decisions.Outcome)]
     spreads = {name: decisions.Spread.of(getattr(outcome, name) for outcome in tried) for name in names}
     held_out = spreads if tried else {}
+    kept = reaches(rows["confidence"], found.threshold)
+    slices = parts_of_policy(
+        rows, options, kept, kept & ~rows["local_correct"] & rows["strong_correct"], True
+    )
     return Decision(
         found,
-        deferring_policy(found, **known),
+        deferring_policy(found, slices=slices, **known),
         given.left_out,
         {},
         held_out,
         route_lines(found, held_out, options.splits),
         [
-            mixture_warning(file, where, choice, given.questions),
-            mixture_warning(strong, EVERYTHING, choice) if strong else None,
+            mixture_warning(file, where, choice, given.questions, dialect),
+            mixture_warning(strong, EVERYTHING, choice, dialect=dialect) if strong else None,
             exceeded(held_out, "gross_loss", epsilon, "of accuracy is lost"),
+            failing_parts(slices, epsilon, True),
         ],
     )

@@ -5,10 +5,11 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from calibsft.cli.options import AsJson, Conditions, Malformed, print_lines
+from calibsft.cli.options import AsJson, Columns, Conditions, Malformed, ScaleName, print_lines
 from calibsft.errors import InputError
+from calibsft.files.dialect import Dialect
 from calibsft.metrics.selection import Where
-from calibsft.report.scores import correlation_lines, csv_lines, difference_lines, markdown_lines
+from calibsft.report.scores import check_lines, correlation_lines, csv_lines, difference_lines, markdown_lines
 from calibsft.report.terminal import evaluation_lines
 
 
@@ -17,11 +18,13 @@ def score(
         Path,
         Argument(
             help="CSV, JSONL or Parquet with confidence, correct (and optionally question_id, dataset, split),"
-            " or a folder that `calibsft verify` or `calibsft eval` wrote."
+            " a log of chats, of Inspect or of lm-evaluation-harness, or a folder that `calibsft verify` or `calibsft eval` wrote."
         ),
     ],
     malformed: Malformed = None,
     by: Annotated[str, Option(help="Column whose values are scored apart.")] = "dataset",
+    columns: Columns = None,
+    scale: ScaleName = None,
     where: Conditions = None,
     baseline: Annotated[
         Path | None, Option(help="Another file with the same questions: paired differences to it.")
@@ -29,25 +32,36 @@ def score(
     intervals: Annotated[
         bool, Option("--intervals", help="95 % intervals by drawing questions; needs question_id.")
     ] = False,
+    check: Annotated[
+        bool,
+        Option(
+            "--check",
+            help="Test whether the confidences are calibrated, and show the ECE that chance alone would give.",
+        ),
+    ] = False,
     as_json: AsJson = False,
     as_csv: Annotated[bool, Option("--csv", help="Print the scores as CSV.")] = False,
     as_markdown: Annotated[bool, Option("--md", help="Print the scores as a Markdown table.")] = False,
 ) -> None:
     """Metrics of responses that you already have: `calibsft score responses.csv --baseline other.csv`.
 
-    Accuracy, AUROC, Brier, ECE, PCE, Cap-Brier, E-AURC, RCE and diversity: pooled, by dataset, and as means over
-    datasets. Fractions, not percent.
+    Accuracy, AUROC, Brier and its parts, ECE, smooth ECE, PCE, Cap-Brier, E-AURC, RCE and
+    diversity: pooled, by dataset, and as means over datasets. Fractions, not percent.
     """
     from calibsft.metrics import score_file
 
     if as_json + as_csv + as_markdown > 1:
         raise InputError("--json, --csv and --md are three forms of the same; choose one")
-    show_progress = True
-    scores = score_file(file, malformed, by, intervals, baseline, show_progress, Where.of(where or ()))
+    if check and (as_csv or as_markdown):
+        raise InputError("--check is shown in a terminal and by --json; leave --csv and --md out")
+    show_progress, taken = True, Where.of(where or ())
+    dialect = Dialect.of(columns, scale, [file, *([baseline] if baseline else [])])
+    scores = score_file(file, malformed, by, intervals, baseline, show_progress, taken, check, dialect)
     if as_json:
         print_lines([], scores, as_json)
     elif as_csv or as_markdown:
         print_lines((csv_lines if as_csv else markdown_lines)(scores))
     else:
         others = difference_lines(scores["against"]) if baseline else []
-        print_lines(evaluation_lines(dict(scores)) + correlation_lines(scores) + others)
+        checks = check_lines(scores) if check else []
+        print_lines(evaluation_lines(dict(scores)) + correlation_lines(scores) + checks + others)

@@ -8,7 +8,7 @@ from typer import Option
 
 from calibsft.errors import InputError
 
-NEEDED = ("anyio", "httptools", "prometheus_client", "starlette", "uvicorn")
+NEEDED = ("httptools", "prometheus_client", "starlette", "uvicorn")
 
 
 def serve(
@@ -44,6 +44,22 @@ def serve(
     timeout: Annotated[float, Option(min=0.1, help="Seconds that a server may take for one reply.")] = 600.0,
     retries: Annotated[int, Option(min=0, help="Repetitions when a server is busy or breaks off.")] = 2,
     max_body: Annotated[int, Option(min=1, help="Largest request, in kilobytes.")] = 1024,
+    client_timeout: Annotated[
+        float,
+        Option(
+            min=0.1, help="Seconds that a client may take to send a request, or to take any of its reply."
+        ),
+    ] = 30.0,
+    labels: Annotated[
+        Path | None,
+        Option(
+            help="File that keeps responses until their labels come (POST /v1/feedback), to watch what the policy promises;"
+            " made if there is none."
+        ),
+    ] = None,
+    no_check: Annotated[
+        bool, Option("--no-check", help="Open the port without asking both servers first.")
+    ] = False,
 ) -> None:
     """Serve a policy: `calibsft serve --policy policy.json --local http://localhost:8001/v1 --strong https://…/v1`
 
@@ -64,5 +80,7 @@ def serve(
         name,
         host,
         port,
-        server.Limits(timeout, retries, concurrency, queue, max_body << 10),
+        server.Limits(timeout, retries, concurrency, queue, max_body << 10, client_timeout),
+        not no_check,
+        labels,
     )

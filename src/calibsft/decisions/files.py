@@ -5,6 +5,7 @@ A file is read as `calibsft score` reads it. A confidence that no decision may a
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from calibsft.decisions.by_question import ByQuestion
 from calibsft.errors import InputError
 from calibsft.files import cells
 from calibsft.files.columns import require_columns
-from calibsft.files.reading import read_columns, read_table
-from calibsft.metrics.files import EVERYTHING, ScoredFile, reason_column
+from calibsft.files.dialect import OURS, Dialect
+from calibsft.files.reading import column_names, own_table, read_columns, read_table
+from calibsft.metrics.files import COLUMNS, EVERYTHING, ScoredFile, reason_column
 from calibsft.metrics.selection import Where
 from calibsft.responses.actionable import actionable
 from calibsft.schema import KEYS, QUESTION_KEYS
@@ -39,7 +41,8 @@ class Calibration:
 
     Attributes
     ----------
-    rows : confidence (null if there is none) and correctness; for routing, of both models.
+    rows : confidence (null if there is none) and correctness; for routing, of both models; `row`, their
+        numbers in the file, from 1.
     questions : which question each row answers; the same id in two datasets is two questions.
     left_out : how many rows do not count: those without a readable gold, and dropped ones without a confidence.
     known : `data_hash`; for an evaluation also its model, format, template and sampling.
@@ -51,7 +54,13 @@ class Calibration:
     known: dict[str, Any]
 
 
-def read_calibration(path: Path, malformed: str | None = None, where: Where = EVERYTHING) -> Calibration:
+def read_calibration(
+    path: Path,
+    malformed: str | None = None,
+    where: Where = EVERYTHING,
+    also: Sequence[str] = (),
+    dialect: Dialect = OURS,
+) -> Calibration:
     """One model's responses.
 
     Parameters
@@ -60,10 +69,16 @@ def read_calibration(path: Path, malformed: str | None = None, where: Where = EV
     malformed : what happens to rows without a readable confidence: "error", "drop", or "counted", as never answered.
         None: "counted", with a warning.
     where : which rows to take.
+    also : further columns to keep.
+    dialect : the names of the file's columns, and the scale of its confidences.
     """
-    file = ScoredFile(path, malformed, for_decisions=True, where=where, unread_are=cells.NEVER_CONFIDENT)
+    more = tuple(name for name in also if name not in COLUMNS)
+    unread_are = cells.NEVER_CONFIDENT
+    file = ScoredFile(
+        path, malformed, for_decisions=True, where=where, unread_are=unread_are, also=more, dialect=dialect
+    )
     rows = file.read()
-    return Calibration(rows, question_column(rows), file.dropped, _known(path, where))
+    return Calibration(rows, question_column(rows), file.dropped, _known(path, where, dialect))
 
 
 def read_routing(
@@ -73,6 +88,8 @@ def read_routing(
     choice: str | None,
     seed: int = 0,
     where: Where = EVERYTHING,
+    also: Sequence[str] = (),
+    dialect: Dialect = OURS,
 ) -> Calibration:
     """Two models' responses: one file with both, or the strong model's in another file or folder, `strong`.
 
@@ -80,14 +97,16 @@ def read_routing(
     ----------
     choice : which of several strong responses to a question counts; None refuses them, "random" is drawn with `seed`.
     where : which rows of `path` to take.
+    also : further columns of `path` to keep.
+    dialect : the names of the columns in both files, and the scale of their confidences.
     """
     if strong is None:
-        rows, left_out = _routing_rows(path, malformed, where)
-        return Calibration(rows, question_column(rows), left_out, _known(path, where))
-    local = read_calibration(path, malformed, where)
+        rows, left_out = _routing_rows(path, malformed, where, also, dialect)
+        return Calibration(rows, question_column(rows), left_out, _known(path, where, dialect))
+    local = read_calibration(path, malformed, where, also, dialect)
     keys = [name for name in QUESTION_KEYS if name in local.rows.columns]
     rows = local.rows.rename({"correct": "local_correct"}).join(
-        _strong_rows(strong, keys, choice, seed), on=keys, how="left", maintain_order="left"
+        _strong_rows(strong, keys, choice, seed, dialect), on=keys, how="left", maintain_order="left"
     )
     missing = rows["strong_correct"].is_null()
     if missing.any():
@@ -101,35 +120,61 @@ def read_routing(
     return Calibration(rows, question_column(rows), local.left_out, known)
 
 
+def read_batch(path: Path, dialect: Dialect = OURS) -> tuple[pl.DataFrame, pl.Series]:
+    """A batch to choose answers from: all its columns, and the confidences, null for an answer that is never kept.
+
+    Needs no labels: columns that `dialect` names and the batch lacks are not looked for. Several answers to one question
+    are refused: they err together.
+    """
+    spoken = dialect.at(path).among(column_names(path))
+    frame = read_table(path, ["confidence"], filled=[], dialect=spoken)
+    confidence = dialect.read_confidences(path, frame["confidence"])
+    if fault := cells.Fault.of(confidence.is_null(), frame["confidence"]):
+        cells.warn_unread(path, fault, frame.height, cells.NEVER_CONFIDENT)
+    if "question_id" in frame.columns:
+        repeated = question_column(frame).is_duplicated()
+        if repeated.any():
+            name = cells.shown(frame["question_id"][cells.row_of(repeated) - 1])
+            raise InputError(
+                f"{path}: question {name} has several answers, which err together; keep one per question, chosen without"
+                " looking at it"
+            )
+    judged = pl.DataFrame([confidence, *_form(path, frame)])
+    return own_table(path, spoken) if spoken.columns else frame, actionable(judged)
+
+
 def question_column(rows: pl.DataFrame) -> pl.Series:
     return rows.select(pl.struct(name for name in QUESTION_KEYS if name in rows.columns)).to_series()
 
 
-def _routing_table(path: Path) -> pl.DataFrame:
+def _routing_table(path: Path, dialect: Dialect) -> pl.DataFrame:
     """The table in a file with both models' correctness; any other is refused."""
-    frame = None if path.is_dir() else read_table(path)
+    frame = None if path.is_dir() else read_table(path, dialect=dialect)
     if frame is None or ("correct" in frame.columns and "local_correct" not in frame.columns):
         raise InputError(
             f"{path}: these are one model's responses; give the strong model's responses to the same questions with --strong"
         )
-    require_columns(path, frame, ROUTING_COLUMNS)
-    return frame
+    require_columns(path, frame.columns, ROUTING_COLUMNS, OURS)
+    return frame.with_columns(row=pl.int_range(1, pl.len() + 1))
 
 
-def _routing_rows(path: Path, malformed: str | None, where: Where) -> tuple[pl.DataFrame, int]:
+def _routing_rows(
+    path: Path, malformed: str | None, where: Where, also: Sequence[str], dialect: Dialect
+) -> tuple[pl.DataFrame, int]:
     """The rows of a file with both models' correctness, and how many are left out."""
     cells.require_policy(malformed)
-    frame = where.of_file(path, _routing_table(path))
+    frame = where.of_file(path, _routing_table(path, dialect), dialect)
+    require_columns(path, frame.columns, also, OURS)
     # Errors below count only the rows that are taken.
     path = Path(f"{path} where {where}") if where else path
     for name in ROUTING_COLUMNS:
         if name != "confidence":
             cells.require_filled(path, frame, name)
-    confidence = cells.confidence_column(frame["confidence"])
+    confidence = dialect.read_confidences(path, frame["confidence"])
     unread = confidence.is_null()
     if fault := cells.Fault.of(unread, frame["confidence"]):
         if malformed == "error":
-            fault.refuse(path, UNREADABLE)
+            fault.refuse(path, dialect.unread(UNREADABLE))
         if malformed is None:
             cells.warn_unread(path, fault, frame.height, cells.NEVER_CONFIDENT)
     frame = frame.with_columns(confidence, *_form(path, frame))
@@ -155,10 +200,12 @@ def _token_column(path: Path, frame: pl.DataFrame) -> pl.Series:
     return tokens
 
 
-def _strong_rows(path: Path, keys: list[str], choice: str | None, seed: int) -> pl.DataFrame:
+def _strong_rows(
+    path: Path, keys: list[str], choice: str | None, seed: int, dialect: Dialect
+) -> pl.DataFrame:
     """One verdict of the strong model per question, with its tokens if they are known; no confidence is needed."""
     wanted = [*KEYS, "correct", "grade", TOKENS]
-    found = read_columns(path, wanted, [*keys, "correct"])
+    found = read_columns(path, wanted, [*keys, "correct"], dialect)
     if found["grade"].is_null().all():  # only graded verdicts may lack `correct`: their gold is unreadable
         cells.require_filled(path, found, "correct")
     for name in keys:
@@ -197,10 +244,11 @@ def _strong_tokens(path: Path, found: pl.DataFrame) -> pl.Series | None:
     return found.drop(TOKENS).join(lengths, on=KEYS, how="left", maintain_order="left")[TOKENS]
 
 
-def _known(path: Path, where: Where) -> dict[str, Any]:
-    """The hash of the data (and of `where`, if it takes only a part), and what an evaluation recorded."""
-    content = _hash(path)
-    part = hashlib.sha256(f"{content} where {where}".encode()).hexdigest() if where else content
+def _known(path: Path, where: Where, dialect: Dialect) -> dict[str, Any]:
+    """The hash of the data (and of how and how far they were read), and what an evaluation recorded."""
+    content, spoken = _hash(path), dialect.at(path)
+    how = [*([f"where {where}"] if where else []), *spoken.options]
+    part = hashlib.sha256(" ".join([content, *how]).encode()).hexdigest() if how else content
     known: dict[str, Any] = {"data_hash": part}
     if not (path / MANIFEST).is_file():
         return known

@@ -11,9 +11,11 @@ import numpy as np
 import polars as pl
 
 from calibsft.decisions.by_question import RANDOM, ByQuestion
+from calibsft.decisions.guarantees import HIGH_PROBABILITY
 from calibsft.decisions.procedures import UNION
-from calibsft.decisions.routing import Outcome, Questions, RoutingTable, routing_rows
-from calibsft.decisions.selective import DELTA, RiskTable, accepted_from, require_shares, response_rows
+from calibsft.decisions.routing import Outcome, Questions, routing_rows, routing_table
+from calibsft.decisions.selective import DELTA, require_shares, response_rows, risk_table
+from calibsft.decisions.thresholds import accepted_from
 from calibsft.metrics.evaluate import Column
 from calibsft.metrics.table import FloatArray
 
@@ -77,7 +79,7 @@ def answered_held_out(
     found[0] = 0.0
     if len(responses.sizes) > 1:
         for half, (chosen, others) in enumerate(responses.halves(halves, seed)):
-            table = RiskTable.of(chosen, delta, procedure)
+            table = risk_table(chosen, delta, procedure, seed)
             found[:, half] = _counted(others, [table.lowest(risk) for risk in risks])
     return Answered(*found)
 
@@ -103,6 +105,7 @@ def routed_held_out(
     halves: int = HALVES,
     seed: int = 0,
     per_question: str | None = RANDOM,
+    guarantee: str = HIGH_PROBABILITY,
 ) -> list[Outcome]:
     """The outcome of routing on the holdout, for every random half; parameters as in `route`.
 
@@ -115,7 +118,7 @@ def routed_held_out(
         return []
     return [
         Questions.of(others).outcome(
-            RoutingTable.count(Questions.of(chosen), delta, procedure).lowest(epsilon)
+            routing_table(Questions.of(chosen), delta, procedure, guarantee).lowest(epsilon)
         )
         for chosen, others in responses.halves(halves, seed)
     ]

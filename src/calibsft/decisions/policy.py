@@ -1,7 +1,8 @@
-"""Policy files: what was decided, from which data, and what a gateway needs to act on it.
+"""Policy files: what was decided, from which data, what it promises, and what a gateway needs to act on it.
 
-Plain JSON with a version. A policy says which confidences are answered and what happens to the others. It holds the counts
-of calibration, so that a gateway can notice when live responses no longer look like those. Does not decide anything (`selective` and `routing` do) and does not serve (`gateway`).
+Plain JSON with a version, for people to review: thresholds and other confidences are in [0, 1]. It holds the counts
+of calibration, so that a gateway can notice when live responses no longer look like those. Does not decide anything
+(`selective` and `routing` do) and does not serve (`gateway`).
 """
 
 import hashlib
@@ -9,24 +10,46 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from calibsft.artifacts import write_json
+from calibsft.decisions import conformal
+from calibsft.decisions.guarantees import EXPECTATION, HIGH_PROBABILITY, promise
+from calibsft.decisions.procedures import PROCEDURES
 from calibsft.decisions.routing import Route
-from calibsft.decisions.selective import LAST_THRESHOLD, Certificate
-from calibsft.errors import InputError
+from calibsft.decisions.selective import Certificate
+from calibsft.decisions.slices import Slice
+from calibsft.decisions.thresholds import LAST_THRESHOLD
+from calibsft.errors import InputError, unknown_name
+from calibsft.progress import warn
 from calibsft.responses.formats import get_format
 from calibsft.responses.settings import Template
 from calibsft.settings import Settings, validated
 
-VERSION: Literal[2] = 2
+VERSION: Literal[3] = 3
+# The last version whose thresholds were whole hundredths.
+HUNDREDTHS_VERSION = 2
 KIND: Literal["calibsft-policy"] = "calibsft-policy"
-ABSTAIN, DEFER, ERROR = "abstain", "defer", "error"
+ABSTAIN, DEFER, ERROR, WARN = "abstain", "defer", "error", "warn"
 FAILURES = (DEFER, ERROR)
+ALARMS = (WARN, ABSTAIN, DEFER)
 ID_CHARACTERS = 12
 
-Hundredths = Annotated[int, Field(ge=0, le=LAST_THRESHOLD)]
+
+def _on_the_grid(confidence: float) -> float:
+    nearest = round(confidence * LAST_THRESHOLD) / LAST_THRESHOLD
+    if abs(nearest - confidence) > 1e-9:
+        raise InputError(
+            f"{confidence} is no multiple of 0.01; confidences in a policy have two decimals: correct it"
+        )
+    return nearest
+
+
+GridConfidence = Annotated[float, Field(ge=0, le=1, strict=True), AfterValidator(_on_the_grid)]
+# A key of a JSON object is a text.
+GridKey = Annotated[float, Field(ge=0, le=1), AfterValidator(_on_the_grid)]
 Count = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Sampling(Settings):
@@ -39,37 +62,48 @@ class Sampling(Settings):
 
 
 class Policy(Settings):
-    """The threshold, and what happens below it.
+    """The threshold, what happens below it, and what that promises.
 
     Attributes
     ----------
     otherwise : what happens below the threshold: abstain, or defer to the strong model.
-    threshold : in hundredths; answer if the confidence is at least that. None: never.
+    threshold : a confidence; answer if the stated one is at least that. None: never.
+    guarantee, procedure, delta : what kind of promise it is, and how it was tested; delta is None for one in expectation.
     risk, epsilon : the allowed error rate if it abstains, the allowed loss of accuracy if it defers.
     n : how many questions it was calibrated on; `data_hash` is the SHA-256 of their data.
+    coverage : the share of these questions that reach the threshold; `min_coverage` is the least that was asked for.
+    slices : what the threshold does to parts of the responses.
     model, format, sampling : the local model, how it writes confidences, and how it was sampled, if that is known.
     template : the arguments of its chat template, which a gateway asks the server to use.
     on_local_failure : what happens to a question to which the local model gives no reply at all.
-    confidences : number of calibration responses by confidence in hundredths, rounded down; `never_confident` counts
+    on_alarm : what a gateway does when labels show that the promise is broken: warn, abstain or defer everything.
+    replaces : the id of the policy that this one is to replace.
+    confidences : number of calibration responses by the threshold that they reach; `never_confident` counts
         those without a confidence to act on.
     """
 
     kind: Literal["calibsft-policy"] = KIND
-    version: Literal[2] = VERSION
+    version: Literal[3] = VERSION
     otherwise: Literal["abstain", "defer"]
-    threshold: int | None = Field(ge=0, le=LAST_THRESHOLD, strict=True)
-    procedure: Literal["union", "fixed-sequence"]
+    threshold: GridConfidence | None
+    guarantee: Literal["high-probability", "expectation"]
+    procedure: str
     risk: float | None = Field(None, gt=0, lt=1)
     epsilon: float | None = Field(None, gt=0, lt=1)
-    delta: float = Field(gt=0, lt=1)
+    delta: float | None = Field(None, gt=0, lt=1)
     n: int = Field(ge=1)
+    coverage: Share | None = None
+    min_coverage: Share | None = None
+    slices: tuple[Slice, ...] = ()
     data_hash: str
     model: str | None = Field(None, min_length=1)
     format: str = "probability"
     template: Template = Field({})
     sampling: Sampling | None = None
     on_local_failure: Literal["defer", "error"]
-    confidences: dict[Hundredths, Count] = Field(default_factory=dict)
+    on_alarm: Literal["warn", "abstain", "defer"] = "warn"
+    replaces: str | None = None
+    confidences: dict[GridKey, Count] = Field(default_factory=dict)
     never_confident: int = Field(0, ge=0)
 
     @model_validator(mode="after")
@@ -79,7 +113,35 @@ class Policy(Settings):
             raise ValueError(
                 "a policy that abstains has a risk, one that defers an epsilon, and none has both"
             )
+        if (self.delta is None) != (self.guarantee == EXPECTATION):
+            raise ValueError("a guarantee with high probability has a delta, one in expectation has none")
+        known = [conformal.NAME] if self.guarantee == EXPECTATION else list(PROCEDURES)
+        if self.procedure not in known:
+            unknown_name("procedure", self.procedure, known)
         return self
+
+    @property
+    def hundredths(self) -> int | None:
+        """The threshold as the whole number of hundredths that confidences are compared with."""
+        return None if self.threshold is None else round(self.threshold * LAST_THRESHOLD)
+
+    @property
+    def calibrated(self) -> dict[int, int]:
+        """The counts of calibration by hundredths."""
+        return {round(stated * LAST_THRESHOLD): count for stated, count in self.confidences.items()}
+
+    @property
+    def budget(self) -> float:
+        """The allowed error rate, or the allowed loss."""
+        found = self.risk if self.otherwise == ABSTAIN else self.epsilon
+        assert found is not None
+        return found
+
+    @property
+    def promise(self) -> str:
+        """What it promises, in one sentence."""
+        what = "of the answers given are wrong" if self.otherwise == ABSTAIN else "of accuracy is lost"
+        return promise(f"at most {100 * self.budget:g} % {what}", self.guarantee, self.delta)
 
     @property
     def id(self) -> str:
@@ -89,22 +151,26 @@ class Policy(Settings):
 
     @property
     def needs_strong(self) -> bool:
-        return DEFER in (self.otherwise, self.on_local_failure)
+        return DEFER in (self.otherwise, self.on_local_failure, self.on_alarm)
 
 
 def abstaining_policy(certificate: Certificate, **known: Any) -> Policy:
     """The policy of a certificate; `known` are the fields that the certificate lacks."""
     accepted = [candidate.accepted for candidate in certificate.candidates]
-    return _policy(certificate, accepted, otherwise=ABSTAIN, risk=certificate.risk, **known)
+    given = {"otherwise": ABSTAIN, "guarantee": HIGH_PROBABILITY, "risk": certificate.risk, **known}
+    return _policy(certificate, accepted, certificate.coverage, given)
 
 
 def deferring_policy(route: Route, **known: Any) -> Policy:
     """The policy of a route; `known` are the fields that the route lacks."""
     kept = [candidate.kept for candidate in route.candidates]
-    return _policy(route, kept, otherwise=DEFER, epsilon=route.epsilon, **known)
+    given = {"otherwise": DEFER, "guarantee": route.guarantee, "epsilon": route.epsilon, **known}
+    return _policy(route, kept, 1 - route.outcome.deferred, given)
 
 
-def _policy(decision: Certificate | Route, reached: list[int], **known: Any) -> Policy:
+def _policy(
+    decision: Certificate | Route, reached: list[int], coverage: float, known: dict[str, Any]
+) -> Policy:
     """A checked policy; `reached` is the number of responses that reach each threshold."""
     exactly = [here - above for here, above in zip(reached, [*reached[1:], 0], strict=True)]
     failure = DEFER if known["otherwise"] == DEFER else ERROR
@@ -114,7 +180,10 @@ def _policy(decision: Certificate | Route, reached: list[int], **known: Any) -> 
         "procedure": decision.procedure,
         "delta": decision.delta,
         "n": decision.questions,
-        "confidences": {hundredth: count for hundredth, count in enumerate(exactly) if count},
+        "coverage": coverage,
+        "confidences": {
+            hundredth / LAST_THRESHOLD: count for hundredth, count in enumerate(exactly) if count
+        },
         "never_confident": decision.questions - reached[0],
         **known,
     }
@@ -163,8 +232,42 @@ def read_policy(path: Path) -> Policy:
         raise InputError(f"{path}: not JSON; write it again with calibsft certify or route") from error
     if not isinstance(data, dict) or data.get("kind") != KIND:
         raise InputError(f"{path}: not a policy; write one with calibsft certify or route")
+    if data.get("version") == HUNDREDTHS_VERSION:
+        return _of_hundredths(path, data)
     if data.get("version") != VERSION:
         raise InputError(
             f"{path}: policy version {data.get('version')!r} is not {VERSION}; use the calibsft that wrote it"
         )
     return _checked(data, str(path))
+
+
+def _of_hundredths(path: Path, data: dict[str, Any]) -> Policy:
+    """A policy of the version whose thresholds were whole hundredths, which is read with a warning."""
+    try:
+        counts = {int(key) / LAST_THRESHOLD: count for key, count in data.get("confidences", {}).items()}
+        reached = data["threshold"]
+        if reached is not None and type(reached) is not int:
+            raise ValueError(reached)
+        threshold = None if reached is None else reached / LAST_THRESHOLD
+        over = sum(count for stated, count in counts.items() if threshold is not None and stated >= threshold)
+        coverage = over / data["n"]
+    except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{path}: not a whole policy of version {HUNDREDTHS_VERSION}; write it again with calibsft certify or route"
+        ) from error
+    policy = _checked(
+        {
+            **data,
+            "version": VERSION,
+            "threshold": threshold,
+            "confidences": counts,
+            "guarantee": HIGH_PROBABILITY,
+            "coverage": coverage,
+        },
+        str(path),
+    )
+    warn(
+        f"{path}: a policy of version {HUNDREDTHS_VERSION}, whose threshold {reached} means {threshold}; write it again with"
+        f" calibsft {'certify' if policy.otherwise == ABSTAIN else 'route'} --force"
+    )
+    return policy

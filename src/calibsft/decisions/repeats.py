@@ -14,6 +14,7 @@ from calibsft.decisions.by_question import FIRST
 from calibsft.errors import InputError
 from calibsft.files.cells import some
 from calibsft.files.columns import TEXT_COLUMNS
+from calibsft.files.dialect import OURS, Dialect
 from calibsft.files.reading import column_names, read_columns
 from calibsft.metrics.selection import Where
 from calibsft.schema import KEYS, QUESTION_KEYS
@@ -25,14 +26,16 @@ SHOWN_VALUES = 3
 NO_ORIGIN = {*KEYS, *TEXT_COLUMNS, "confidence", "correct", "local_correct", "strong_correct", "token_ids"}
 
 
-def mixture_warning(path: Path, where: Where, choice: str, questions: pl.Series | None = None) -> str | None:
+def mixture_warning(
+    path: Path, where: Where, choice: str, questions: pl.Series | None = None, dialect: Dialect = OURS
+) -> str | None:
     """A warning if responses of `path` to one question have different origins, else None.
 
     If `questions` are given, the file is read only if one of them is repeated.
     """
     if questions is not None and not questions.is_duplicated().any():
         return None
-    found = origins(path, where)
+    found = origins(path, where, dialect)
     if not found:
         return None
     column, values = found[0]
@@ -44,17 +47,18 @@ def mixture_warning(path: Path, where: Where, choice: str, questions: pl.Series 
     )
 
 
-def origins(path: Path, where: Where) -> list[tuple[str, list[str]]]:
+def origins(path: Path, where: Where, dialect: Dialect = OURS) -> list[tuple[str, list[str]]]:
     """Columns that have the same values, each equally often, in nearly every repeated question; and these values.
 
     A column that only numbers the responses does not count.
     """
     names = column_names(path)
-    candidates = [name for name in names if name not in NO_ORIGIN]
-    keys = [name for name in QUESTION_KEYS if name in names]
+    dialect = dialect.at(path)
+    candidates = [name for name in names if NO_ORIGIN.isdisjoint(dialect.meanings(name))]
+    keys = [name for name in QUESTION_KEYS if dialect.theirs(name) in names]
     wanted = list(dict.fromkeys([*keys, *candidates, *where.columns]))
     try:
-        rows = read_columns(path, wanted).cast(pl.String)
+        rows = read_columns(path, wanted, dialect=dialect).cast(pl.String)
     except (InputError, pl.exceptions.PolarsError):  # lists and records name no origin
         return []
     repeated = rows.filter(where.mask(rows)).filter(pl.len().over(keys) > 1)

@@ -12,31 +12,29 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from calibsft.decisions import procedures
-from calibsft.decisions.bounds import error_rate_upper_bound
+from calibsft.decisions import conformal
 from calibsft.decisions.by_question import ByQuestion
-from calibsft.decisions.procedures import UNION, ThresholdTable
-from calibsft.decisions.selective import (
-    DELTA,
-    LAST_THRESHOLD,
-    THRESHOLDS,
-    accepted_from,
-    checked_reached,
-    require_shares,
-)
+from calibsft.decisions.conformal import ConformalTable
+from calibsft.decisions.guarantees import EXPECTATION, HIGH_PROBABILITY, require_guarantee
+from calibsft.decisions.needed import Needed, needed
+from calibsft.decisions.procedures import FIXED_SEQUENCE, UNION, Family, get_procedure
+from calibsft.decisions.selective import DELTA, checked_reached, require_shares
+from calibsft.decisions.table import Counts, ProcedureTable, ThresholdTable
+from calibsft.decisions.thresholds import LAST_THRESHOLD, THRESHOLDS, accepted_from, as_confidence
 from calibsft.errors import InputError
 from calibsft.metrics.evaluate import Column, id_series
 from calibsft.metrics.table import FloatArray, IntArray
 
-# The thresholds, and to defer everything.
-CANDIDATES = THRESHOLDS + 1
+# The thresholds, and to defer everything. The loss can only fall as the threshold rises, so one sequence from the top is free.
+FAMILY = Family(THRESHOLDS + 1, (LAST_THRESHOLD,))
+PROCEDURES = (UNION, FIXED_SEQUENCE)
 
 
 @dataclass(frozen=True, slots=True)
 class RoutingCandidate:
-    """One tested threshold, in hundredths: questions kept, losses (`events`) among them, and whether it is certified."""
+    """One tested threshold: questions kept, losses (`events`) among them, and whether it is certified."""
 
-    threshold: int
+    threshold: float
     kept: int
     events: int
     event_rate: float
@@ -71,18 +69,23 @@ class Route:
     Attributes
     ----------
     epsilon : the accuracy that may be lost.
-    threshold : in hundredths; keep a question if the confidence is at least that. None: defer everything.
+    guarantee : whether that holds with "high-probability", or in "expectation".
+    delta : the probability that it does not hold; None for one in expectation.
+    threshold : a confidence; keep a question if the stated one is at least that. None: defer everything.
     outcome : what the threshold does to the calibration questions.
     candidates : every threshold that was tested, in ascending order.
+    needed : what would be needed, if there is no threshold.
     """
 
     epsilon: float
-    delta: float
+    guarantee: str
+    delta: float | None
     procedure: str
-    threshold: int | None
+    threshold: float | None
     questions: int
     outcome: Outcome
     candidates: tuple[RoutingCandidate, ...]
+    needed: Needed | None
 
 
 def route(
@@ -96,8 +99,9 @@ def route(
     strong_tokens: Column | None = None,
     per_question: str | None = None,
     seed: int = 0,
+    guarantee: str = HIGH_PROBABILITY,
 ) -> Route:
-    """The lowest threshold that loses at most `epsilon` of accuracy with probability at least 1 − `delta`.
+    """The lowest threshold that loses at most `epsilon` of accuracy, with the guarantee asked for.
 
     Parameters
     ----------
@@ -105,17 +109,43 @@ def route(
     local_correct, strong_correct : whether each model is right on the question.
     question_id : repeated questions are refused without `per_question`.
     epsilon : the accuracy that may be lost compared with deferring everything, in (0, 1).
+    delta : the probability that the guarantee does not hold.
     procedure : "union", or "fixed-sequence", which keeps more with the same guarantee.
     strong_tokens : tokens that the strong model takes for each question.
     per_question : which of several rows of a question counts: the "first", or a "random" one, drawn with `seed`.
+    guarantee : "high-probability"; or "expectation", conformal risk control, which keeps more and promises less: the loss is
+        at most `epsilon` on average over calibrations. `delta` and `procedure` play no part in it.
     """
     require_shares(epsilon=epsilon, delta=delta)
+    require_guarantee(guarantee)
     rows = routing_rows(confidence, local_correct, strong_correct, question_id, strong_tokens)
     questions = Questions.of(ByQuestion.of(rows, per_question, question_id).one_each(seed))
-    table = RoutingTable.count(questions, delta, procedure)
-    lowest = table.lowest(epsilon)
-    outcome = questions.outcome(lowest)
-    return Route(epsilon, delta, procedure, lowest, table.questions, outcome, table.candidates(epsilon))
+    table = routing_table(questions, delta, procedure, guarantee)
+    lowest, count = table.lowest(epsilon), len(questions.reached)
+    average = guarantee == EXPECTATION
+    return Route(
+        epsilon,
+        guarantee,
+        None if average else delta,
+        conformal.NAME if average else procedure,
+        as_confidence(lowest),
+        count,
+        questions.outcome(lowest),
+        _candidates(table, epsilon, questions),
+        needed(table, epsilon, accepted_from(questions.reached), count),
+    )
+
+
+def _candidates(
+    table: ThresholdTable, epsilon: float, questions: "Questions"
+) -> tuple[RoutingCandidate, ...]:
+    counts = accepted_from(questions.reached), table.counts.events
+    return tuple(
+        RoutingCandidate(
+            threshold / LAST_THRESHOLD, kept, events, events / len(questions.reached), bound, passes
+        )
+        for threshold, (kept, events, bound, passes) in enumerate(table.rows(epsilon, *counts))
+    )
 
 
 def routing_rows(
@@ -170,26 +200,19 @@ def _share(part: float, whole: float) -> float:
     return float(part / whole) if whole else 0.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RoutingTable(ThresholdTable):
-    """How many questions every threshold keeps, and how many of them are losses, for any epsilon."""
-
-    starts = (LAST_THRESHOLD,)
-    questions: int
-    kept: IntArray
-    events: IntArray
-
-    @classmethod
-    def count(cls, questions: Questions, delta: float, procedure: str = UNION) -> "RoutingTable":
-        """Bound the rate of losses of every threshold."""
-        lost = ~questions.local & questions.strong
-        kept, events = accepted_from(questions.reached), accepted_from(questions.reached[lost])
-        tested_at = procedures.level(procedure, delta, CANDIDATES, cls.starts)
-        count = len(questions.reached)
-        return cls(error_rate_upper_bound(events, count, tested_at), procedure, count, kept, events)
-
-    def candidates(self, epsilon: float) -> tuple[RoutingCandidate, ...]:
-        return tuple(
-            RoutingCandidate(threshold, kept, events, events / self.questions, bound, passes)
-            for threshold, kept, events, bound, passes in self.tested(epsilon, self.kept, self.events)
+def routing_table(
+    questions: Questions, delta: float, procedure: str = UNION, guarantee: str = HIGH_PROBABILITY
+) -> ThresholdTable:
+    """How many questions every threshold loses, for any epsilon."""
+    lost = ~questions.local & questions.strong
+    everything = np.full(THRESHOLDS, len(questions.reached))
+    counts = Counts(everything, accepted_from(questions.reached[lost]))
+    if guarantee == EXPECTATION:
+        return ConformalTable(counts)
+    tests = get_procedure(procedure)
+    if procedure not in PROCEDURES:
+        raise InputError(
+            f"procedure {procedure} gains nothing for routing, whose loss can only fall as the threshold rises: fixed-sequence"
+            " tests one sequence at the whole of delta; use that"
         )
+    return ProcedureTable(counts, FAMILY, tests, delta, counts)

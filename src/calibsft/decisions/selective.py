@@ -1,7 +1,7 @@
 """Selective answering with a guarantee: the lowest threshold whose error rate is certified.
 
-Learn-then-Test over 101 thresholds, by one of two procedures (`procedures`): the paper's union bound, or a fixed sequence,
-which is tighter. The error rate need not fall as the threshold rises, so the sequence has several starts. The guarantee
+Learn-then-Test over 101 thresholds, by one of several procedures (`procedures`): the paper's union bound, or sequences, which
+are tighter. The error rate need not fall as the threshold rises, so a sequence has several starts. The guarantee
 holds for questions drawn like the calibration questions, with one response each. A response without a confidence to act on
 reaches no threshold. Does not route to other models.
 """
@@ -12,34 +12,39 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from calibsft.decisions import procedures
-from calibsft.decisions.bounds import error_rate_upper_bound
 from calibsft.decisions.by_question import ByQuestion
-from calibsft.decisions.procedures import UNION, ThresholdTable
+from calibsft.decisions.needed import Needed, needed
+from calibsft.decisions.procedures import UNION, Family, get_procedure
+from calibsft.decisions.table import Counts, ProcedureTable
+from calibsft.decisions.thresholds import (
+    NOT_CONFIDENT,
+    THRESHOLDS,
+    accepted_from,
+    as_confidence,
+    hundredths,
+)
 from calibsft.errors import InputError
-from calibsft.files.cells import decimals
 from calibsft.metrics.evaluate import Column, checked_responses, filled, id_series
 from calibsft.metrics.table import IntArray
 
-LAST_THRESHOLD = 100
-THRESHOLDS = LAST_THRESHOLD + 1
 DELTA = 0.05
-# Stands for the threshold that a response without a confidence to act on reaches.
-NOT_CONFIDENT = -1
 # Where fixed sequences start: close together at the confidences that confident models state most, and at 0 to answer
 # everything. A sequence from the very top would fail at once, because too few responses reach it.
 STARTS = (98, 95, 90, 85, 80, 70, 60, 50, 30, 0)
+FAMILY = Family(THRESHOLDS, STARTS)
+# Which questions choose a start is drawn apart from all other draws.
+CHOOSING_STREAM = (2, 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One tested threshold, in hundredths: what it accepts, and whether its error rate is certified.
+    """One tested threshold: what it accepts, and whether its error rate is certified.
 
-    `error_rate` is None if nothing is accepted. A fixed sequence stops at a failure, so `passes` may be false although the
-    bound is low enough.
+    `error_rate` is None if nothing is accepted. A sequence stops at a failure, so `passes` may be false although the
+    bound is low enough. With the procedure `split`, the counts are of all questions, and bounds of those that test.
     """
 
-    threshold: int
+    threshold: float
     accepted: int
     errors: int
     error_rate: float | None
@@ -55,22 +60,24 @@ class Certificate:
     ----------
     risk : the error rate that answers may have.
     delta, procedure : the probability that the certificate is wrong, and how it was tested.
-    threshold : in hundredths; answer if the confidence is at least that. None: abstain on everything.
+    threshold : a confidence; answer if the stated one is at least that. None: abstain on everything.
     questions : how many questions it was calibrated on.
     candidates : every threshold that was tested, in ascending order.
+    needed : what would be needed, if there is no threshold.
     """
 
     risk: float
     delta: float
     procedure: str
-    threshold: int | None
+    threshold: float | None
     questions: int
     candidates: tuple[Candidate, ...]
+    needed: Needed | None
 
     @property
     def chosen(self) -> Candidate | None:
         """The candidate of the threshold."""
-        return None if self.threshold is None else self.candidates[self.threshold]
+        return next((one for one in self.candidates if one.threshold == self.threshold), None)
 
     @property
     def coverage(self) -> float:
@@ -97,7 +104,7 @@ def certify(
     question_id : which question each response answers; repeated questions are refused without `per_question`.
     risk : largest error rate among the answers given, in (0, 1).
     delta : probability of being wrong, in (0, 1).
-    procedure : "union", or "fixed-sequence", which certifies more with the same guarantee.
+    procedure : one of `PROCEDURES`; all have the same guarantee, and "recycled" or "split" mostly certify more.
     per_question : which of several responses to a question counts: the "first", or a "random" one, drawn with `seed`.
 
     Raises
@@ -107,8 +114,16 @@ def certify(
     require_shares(risk=risk, delta=delta)
     rows = response_rows(confidence, correct, question_id)
     responses = ByQuestion.of(rows, per_question, question_id).one_each(seed)
-    table = RiskTable.of(responses, delta, procedure)
-    return Certificate(risk, delta, procedure, table.lowest(risk), len(responses), table.candidates(risk))
+    table = risk_table(responses, delta, procedure, seed)
+    lowest, questions = table.lowest(risk), len(responses)
+    candidates = tuple(
+        Candidate(threshold / 100, n, k, k / n if n else None, bound, passes)
+        for threshold, (n, k, bound, passes) in enumerate(
+            table.rows(risk, table.counts.n, table.counts.events)
+        )
+    )
+    missing = needed(table, risk, table.counts.n, questions)
+    return Certificate(risk, delta, procedure, as_confidence(lowest), questions, candidates, missing)
 
 
 def response_rows(confidence: Column, correct: Column, question_id: Column) -> pl.DataFrame:
@@ -135,44 +150,27 @@ def checked_reached(
     return reached, right > 0
 
 
-def hundredths(confidence: NDArray[np.floating]) -> IntArray:
-    """The largest threshold that each confidence reaches, exactly: 0.29 is 29, and 0.2899 is 28."""
-    values = decimals(confidence)
-    nearest = np.rint(values * LAST_THRESHOLD)
-    # 0.29 · 100 is less than 29 in floats, but 29 / 100 is the float that the text 0.29 denotes.
-    return (nearest - (values < nearest / LAST_THRESHOLD)).astype(np.int64)
+def risk_table(
+    responses: pl.DataFrame, delta: float, procedure: str = UNION, seed: int = 0
+) -> ProcedureTable:
+    """How many responses every threshold accepts and how many of them are wrong, for any risk; from `response_rows`."""
+    reached, correct = (responses[name].to_numpy() for name in ("reached", "correct"))
+    return counted_risks(reached, correct, delta, procedure, seed)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RiskTable(ThresholdTable):
-    """How many responses every threshold accepts and how many of them are wrong, for any risk."""
-
-    starts = STARTS
-    accepted: IntArray
-    errors: IntArray
-
-    @classmethod
-    def of(cls, responses: pl.DataFrame, delta: float, procedure: str = UNION) -> "RiskTable":
-        """Bound the error rate of every threshold, from `response_rows`."""
-        reached, correct = (responses[name].to_numpy() for name in ("reached", "correct"))
-        return cls.count(reached, correct, delta, procedure)
-
-    @classmethod
-    def count(
-        cls, reached: IntArray, correct: NDArray[np.bool_], delta: float, procedure: str = UNION
-    ) -> "RiskTable":
-        """The same from arrays: the `hundredths` that responses reach, and whether they are right."""
-        accepted, errors = accepted_from(reached), accepted_from(reached[~correct])
-        tested_at = procedures.level(procedure, delta, THRESHOLDS, STARTS)
-        return cls(error_rate_upper_bound(errors, accepted, tested_at), procedure, accepted, errors)
-
-    def candidates(self, risk: float) -> tuple[Candidate, ...]:
-        return tuple(
-            Candidate(threshold, n, k, k / n if n else None, bound, passes)
-            for threshold, n, k, bound, passes in self.tested(risk, self.accepted, self.errors)
-        )
+def counted_risks(
+    reached: IntArray, correct: NDArray[np.bool_], delta: float, procedure: str = UNION, seed: int = 0
+) -> ProcedureTable:
+    """The same from arrays: the `hundredths` that responses reach, and whether they are right."""
+    tests = get_procedure(procedure)
+    everything = _counts(reached, correct)
+    if not tests.choosing:
+        return ProcedureTable(everything, FAMILY, tests, delta, everything)
+    order = np.random.default_rng([seed, *CHOOSING_STREAM]).permutation(len(reached))
+    first = int(len(order) * tests.choosing)
+    choosing, testing = (_counts(reached[part], correct[part]) for part in (order[:first], order[first:]))
+    return ProcedureTable(everything, FAMILY, tests, delta, testing, choosing)
 
 
-def accepted_from(reached: IntArray) -> IntArray:
-    """How many responses each threshold accepts."""
-    return np.bincount(reached[reached >= 0], minlength=THRESHOLDS)[::-1].cumsum()[::-1]
+def _counts(reached: IntArray, correct: NDArray[np.bool_]) -> Counts:
+    return Counts(accepted_from(reached), accepted_from(reached[~correct]))

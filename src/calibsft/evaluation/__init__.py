@@ -18,11 +18,12 @@ from calibsft.cards import add_calibration, part_of
 from calibsft.engines import EngineSettings, load_engine
 from calibsft.errors import InputError
 from calibsft.estimators import Estimator, Evaluated, choose_estimators
-from calibsft.evaluation.settings import EvalSettings
+from calibsft.evaluation.settings import BenchmarkSettings, EvalSettings
 from calibsft.files.parquet import ROWS as ROWS
 from calibsft.hub import name_and_revision
 from calibsft.judge.settings import JudgeSettings
 from calibsft.metrics import score_table
+from calibsft.model_index import HubDataset
 from calibsft.questions import chosen, evaluated_benchmark
 from calibsft.responses.prompts import Prompting
 from calibsft.schema import KEYS, Question
@@ -69,7 +70,8 @@ def evaluate_model(
     if len(estimators) > 1:
         _compare_estimators(estimators, evaluated)
     scores, name = read_metrics(folder), prompting.format.name
-    add_calibration(model_name, name, scores, _sampled(settings), _part(settings))
+    datasets = benchmarks.hub_datasets()
+    add_calibration(model_name, name, scores, _sampled(settings), _part(settings), datasets)
     return {"model": model_name, **facts}
 
 
@@ -129,9 +131,24 @@ class Benchmarks:
             questions = benchmark.at(asked.revision).load(data_dir)
             self.questions += chosen(questions, limit or asked.limit, asked.subset, settings.subset_seed)
 
+    def hub_datasets(self) -> dict[str, HubDataset]:
+        """What the Hub calls the questions; only benchmarks that are asked whole count for a leaderboard."""
+        return {
+            name: _hub_dataset(benchmark, self._settings.asked(name))
+            for name, benchmark in self._benchmarks.items()
+        }
+
     def samples(self, question: Question) -> int:
         own = self._benchmarks[question.dataset].samples
         return self._settings.asked(question.dataset).samples or own
+
+
+def _hub_dataset(benchmark: Benchmark, asked: BenchmarkSettings) -> HubDataset:
+    if not benchmark.hub:
+        return HubDataset()
+    place, whole = benchmark.at(asked.revision).place, not (asked.limit or asked.subset)
+    board = benchmark.leaderboard if whole else ""
+    return HubDataset(place.hub, place.config, place.split, place.revision, board)
 
 
 def evaluate_with(

@@ -16,14 +16,16 @@ from typing import Any, NoReturn
 import polars as pl
 
 from calibsft.errors import InputError
-from calibsft.files.batches import Batch, blocks, chosen
+from calibsft.files.batches import Asked, Batch, blocks
 from calibsft.files.cells import shown
 from calibsft.files.columns import TEXT_COLUMNS
+from calibsft.files.dialect import Dialect
 from calibsft.files.packed import opened
 
 Record = dict[str, Any]
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 FIRST_RECORDS = 100
+ENDINGS = (".jsonl", ".ndjson")
 # Digits of the widest integers of polars; Python itself refuses thousands of them.
 LONGEST_INTEGER = 38
 SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -50,12 +52,13 @@ class Digits(str):
         return f"{Decimal(repr(number)):f}".removesuffix(".0") if finite else str(number)
 
 
-def whole(path: Path) -> pl.DataFrame:
+def whole(path: Path, dialect: Dialect) -> pl.DataFrame:
     """The whole file; numbers in columns that are names or texts stay as they are written where the file has golds."""
     with opened(path) as file:
         data = file.read()
     first = next((line for line in io.BytesIO(data) if line.strip()), b"")
-    if b'"gold"' not in first and not first.startswith(BYTE_ORDER_MARK):
+    golds = {json.dumps(name).encode() for name in ("gold", dialect.theirs("gold"))}
+    if not any(name in first for name in golds) and not first.startswith(BYTE_ORDER_MARK):
         try:
             frame = pl.read_ndjson(data, infer_schema_length=None)
         except pl.exceptions.PolarsError:
@@ -64,24 +67,42 @@ def whole(path: Path) -> pl.DataFrame:
             raise
         if not _may_repeat(data, frame.columns, frame.height):
             return frame
-    records = list(_records(path, io.BytesIO(data)))
-    return pl.DataFrame(
-        [_column(path, name, [record.get(name) for record in records]) for name in _keys(records)]
-    )
+    return table_of(path, list(_records(path, io.BytesIO(data))), dialect)
 
 
-def batches(path: Path, wanted: Sequence[str], required: Sequence[str]) -> Iterator[Batch]:
+def batches(path: Path, asked: Asked) -> Iterator[Batch]:
     """The wanted columns as text, so that no cell depends on what the rest of the file holds."""
     before, found, first = 0, set[str](), b""
     with opened(path) as file:
         for block in blocks(file, quoted=False):
             first = first or (block := block.removeprefix(BYTE_ORDER_MARK))
-            batch = _fast_batch(block, wanted) or _slow_batch(path, block, wanted, before)
+            batch = _fast_batch(block, asked) or _slow_batch(path, block, asked, before)
             before += batch.rows.height
             found |= batch.present
             yield batch
-    if before and not found.issuperset(required):
-        chosen(path, [*_schema_names(first), *found], wanted, required)
+    if before and not asked.satisfied(found):
+        asked.among(path, [*_schema_names(first), *found])
+
+
+def is_name(name: str) -> bool:
+    """Whether a file of this name is JSONL, packed or not."""
+    return name.lower().removesuffix(".gz").endswith(ENDINGS)
+
+
+def first_record(path: Path) -> Record | None:
+    """The first object of a file; None where its first line is no object, or repeats a key."""
+    with opened(path) as file:
+        first = next((line for line in file if line.strip()), b"").removeprefix(BYTE_ORDER_MARK)
+    try:
+        return next(_records(path, [first]), None)
+    except InputError:
+        return None
+
+
+def every_record(path: Path) -> Iterator[Record]:
+    """The objects of a file, one by one; numbers as they are written."""
+    with opened(path) as file:
+        yield from _records(path, (line.removeprefix(BYTE_ORDER_MARK) for line in file))
 
 
 def names(path: Path) -> list[str]:
@@ -114,15 +135,15 @@ def _records(path: Path, lines: Iterable[bytes], before: int = 0) -> Iterator[Re
             found = None
         if not isinstance(found, dict):
             raise InputError(f"{path}, row {row}: not a JSON object; write one complete object per line")
-        yield _repaired(found) if SURROGATE.search(line) else found
+        yield repaired(found) if SURROGATE.search(line) else found
 
 
-def _repaired(value: Any) -> Any:
+def repaired(value: Any) -> Any:
     """`value` with a question mark for every unpaired surrogate, which JSON can write and no text can hold."""
     if isinstance(value, dict):
-        return {_repaired(key): _repaired(inner) for key, inner in value.items()}
+        return {repaired(key): repaired(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_repaired(inner) for inner in value]
+        return [repaired(inner) for inner in value]
     plain = isinstance(value, str) and not isinstance(value, Digits)
     return value.encode("utf-8", "replace").decode() if plain else value
 
@@ -141,12 +162,23 @@ def _may_repeat(data: bytes, keys: Iterable[str], rows: int) -> bool:
     return any(data.count(json.dumps(key, ensure_ascii=False).encode()) > rows for key in keys)
 
 
-def _column(path: Path, name: str, values: list[Any]) -> pl.Series:
+def table_of(path: Path, records: Sequence[Record], dialect: Dialect) -> pl.DataFrame:
+    """A whole table of objects: texts in the columns that are names or texts, else the types that the values show."""
+    columns = []
+    for name in _keys(records):
+        values, meanings = [record.get(name) for record in records], dialect.meanings(name)
+        columns.append(
+            _column(path, name, values, not set(TEXT_COLUMNS).isdisjoint(meanings), "gold" in meanings)
+        )
+    return pl.DataFrame(columns)
+
+
+def _column(path: Path, name: str, values: list[Any], text: bool, gold: bool) -> pl.Series:
     """A column of a whole table: text, one gold or several, or of the type that its values show."""
-    if name not in TEXT_COLUMNS:
+    if not text:
         plain = [value.value() if isinstance(value, Digits) else value for value in values]
         return pl.Series(name, plain, strict=False)
-    several = name == "gold" and any(isinstance(value, list) for value in values)
+    several = gold and any(isinstance(value, list) for value in values)
     if several:
         values = [value if value is None or isinstance(value, list) else [value] for value in values]
     for row, value in enumerate(values, start=1):
@@ -162,14 +194,15 @@ def _refuse_no_text(path: Path, row: int, name: str, value: Any) -> NoReturn:
     )
 
 
-def _fast_batch(block: bytes, wanted: Sequence[str]) -> Batch | None:
+def _fast_batch(block: bytes, asked: Asked) -> Batch | None:
     """The objects of a block, None where polars may not be trusted with them."""
+    wanted = asked.columns
     try:
         rows = pl.scan_ndjson(io.BytesIO(block), schema=dict.fromkeys(wanted, pl.String)).collect()
     except pl.exceptions.PolarsError:
         return None
     # A list or a record is written out like a text that looks like one: only the slow way can tell them apart.
-    nested = (rows[name].str.contains(r"\A[\[{]").any() for name in wanted if name not in JUDGED)
+    nested = (rows[name].str.contains(r"\A[\[{]").any() for name in wanted if not asked.means(name, JUDGED))
     if any(nested) or _may_repeat(block, wanted, rows.height):
         return None
     return Batch(rows, _present(block, rows))
@@ -184,23 +217,30 @@ def _present(block: bytes, rows: pl.DataFrame) -> frozenset[str]:
     return frozenset(found | doubtful.intersection(_schema_names(block)) if doubtful else found)
 
 
-def _slow_batch(path: Path, block: bytes, wanted: Sequence[str], before: int) -> Batch:
+def _slow_batch(path: Path, block: bytes, asked: Asked, before: int) -> Batch:
     """The same line by line."""
-    records = list(_records(path, block.split(b"\n"), before))
+    return batch_of_records(path, list(_records(path, block.split(b"\n"), before)), asked, before)
+
+
+def batch_of_records(path: Path, records: Sequence[Record], asked: Asked, before: int) -> Batch:
+    """Objects that follow `before` others as a batch: every cell as text."""
     columns = [
-        [_text(path, row, name, record.get(name)) for row, record in enumerate(records, start=before + 1)]
-        for name in wanted
+        [
+            _text(path, row, name, record.get(name), asked.means(name, JUDGED))
+            for row, record in enumerate(records, start=before + 1)
+        ]
+        for name in asked.columns
     ]
-    rows = pl.DataFrame(columns, schema=dict.fromkeys(wanted, pl.String))
-    return Batch(rows, frozenset(wanted).intersection(_keys(records)))
+    rows = pl.DataFrame(columns, schema=dict.fromkeys(asked.columns, pl.String))
+    return Batch(rows, frozenset(asked.columns).intersection(_keys(records)))
 
 
-def _text(path: Path, row: int, name: str, value: Any) -> str | None:
+def _text(path: Path, row: int, name: str, value: Any, judged: bool) -> str | None:
     """A JSON value as polars writes it into a text column."""
     if isinstance(value, Digits):
         return value.shortest()
     if isinstance(value, str):
         return value
-    if isinstance(value, list | dict) and name not in JUDGED:
+    if isinstance(value, list | dict) and not judged:
         _refuse_no_text(path, row, name, value)
     return None if value is None else json.dumps(value)

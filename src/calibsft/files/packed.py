@@ -3,7 +3,7 @@
 import gzip
 import io
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 from calibsft.errors import InputError
 
@@ -25,12 +25,24 @@ def opened(path: Path) -> BinaryIO:
     return io.BufferedReader(_Unpacked(path))
 
 
+def most_unpacked(path: Path) -> int:
+    """The bytes that a packed file may grow to."""
+    return max(MOST_UNPACKED, MOST_GROWTH * path.stat().st_size)
+
+
+def refuse_growth(path: Path) -> NoReturn:
+    """Refuse a packed file that grows beyond that."""
+    raise InputError(
+        f"{path}: it unpacks to more than {most_unpacked(path) >> 20:,} MB; unpack it yourself if that is right"
+    )
+
+
 class _Unpacked(io.RawIOBase):
     """The content of a gzipped file, refused where it grows beyond the limits above."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._file, self._read = path, gzip.GzipFile(path), 0
-        self._most = max(MOST_UNPACKED, MOST_GROWTH * path.stat().st_size)
+        self._most = most_unpacked(path)
 
     def readable(self) -> bool:
         return True
@@ -39,9 +51,7 @@ class _Unpacked(io.RawIOBase):
         count = self._file.readinto(buffer)
         self._read += count
         if self._read > self._most:
-            raise InputError(
-                f"{self._path}: it unpacks to more than {self._most >> 20:,} MB; unpack it yourself if that is right"
-            )
+            refuse_growth(self._path)
         return count
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """Parquet files and the folders that stages leave: columns keep their types."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -8,23 +8,24 @@ import polars as pl
 from calibsft.artifacts import shards
 from calibsft.errors import InputError
 from calibsft.files import batches as sizes
-from calibsft.files.batches import Batch, batch_of, chosen
+from calibsft.files.batches import Asked, Batch, batch_of
+from calibsft.files.dialect import Dialect
 
 # What an evaluation leaves: one row per response.
 ROWS = "rows.parquet"
 
 
-def whole(path: Path) -> pl.DataFrame:
+def whole(path: Path, dialect: Dialect) -> pl.DataFrame:
     """The whole table."""
     return pl.read_parquet(_files(path), glob=False)
 
 
-def batches(path: Path, wanted: Sequence[str], required: Sequence[str]) -> Iterator[Batch]:
+def batches(path: Path, asked: Asked) -> Iterator[Batch]:
     """The wanted columns; others are never decoded."""
-    present = chosen(path, names(path), wanted, required)
+    present = asked.among(path, names(path))
     table = pl.scan_parquet(_files(path), glob=False).select(present)
     for rows in table.collect_batches(chunk_size=sizes.BATCH_ROWS, maintain_order=True):
-        yield batch_of(rows, wanted)
+        yield batch_of(rows, asked.columns)
 
 
 def names(path: Path) -> list[str]:

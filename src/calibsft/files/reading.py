@@ -10,29 +10,31 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
+from zipfile import BadZipFile
 
 import polars as pl
 
 from calibsft.artifacts import telling_damage
 from calibsft.errors import InputError
-from calibsft.files import csv, jsonl, parquet
-from calibsft.files.batches import Batch
+from calibsft.files import csv, jsonl, logs, parquet
+from calibsft.files.batches import Asked, Batch
 from calibsft.files.cells import require_filled, text_column
 from calibsft.files.columns import require_columns
+from calibsft.files.dialect import OURS, Dialect
 
 
 class Decoder(Protocol):
     """What `csv`, `jsonl` and `parquet` offer."""
 
-    def whole(self, path: Path) -> pl.DataFrame: ...
+    def whole(self, path: Path, dialect: Dialect) -> pl.DataFrame: ...
 
-    def batches(self, path: Path, wanted: Sequence[str], required: Sequence[str]) -> Iterator[Batch]: ...
+    def batches(self, path: Path, asked: Asked) -> Iterator[Batch]: ...
 
     def names(self, path: Path) -> list[str]: ...
 
 
-# What decodes a file, by the ending of its name.
-DECODERS: dict[str, Decoder] = {".jsonl": jsonl, ".ndjson": jsonl, ".csv": csv, ".parquet": parquet}
+# What decodes a table, by the ending of its name.
+DECODERS: dict[str, Decoder] = {**dict.fromkeys(jsonl.ENDINGS, jsonl), ".csv": csv, ".parquet": parquet}
 NO_ROWS = "the file has no rows; write at least one response into it"
 
 
@@ -41,20 +43,25 @@ def is_table(name: str) -> bool:
     return name.lower().removesuffix(".gz").endswith(tuple(DECODERS))
 
 
-def read_table(path: Path, required: Sequence[str] = (), filled: Sequence[str] | None = None) -> pl.DataFrame:
+def read_table(
+    path: Path,
+    required: Sequence[str] = (),
+    filled: Sequence[str] | None = None,
+    dialect: Dialect | None = None,
+) -> pl.DataFrame:
     """Load `path`, a file or the folder of a stage. Ids are read as text so that 007 and 7 stay different.
 
     Parameters
     ----------
     required : columns that the file must have.
     filled : columns that must not have empty cells, where the file has them; None: those that are required.
+    dialect : what the file calls our columns, which then stand beside its own; None if it must have our names.
     """
-    decoder = _decoder(path)
-    with _explained(path):
-        frame = decoder.whole(path)
-    if frame.is_empty():
-        raise InputError(f"{path}: {NO_ROWS}")
-    require_columns(path, frame, required)
+    spoken = OURS if dialect is None else dialect.at(path)
+    frame = own_table(path, spoken, dialect is not None)
+    named = [ours for ours, _ in spoken.columns]
+    require_columns(path, frame.columns, [*required, *named], None if dialect is None else spoken)
+    frame = spoken.named(frame)
     for column in required if filled is None else filled:
         if column in frame.columns:
             require_filled(path, frame, column)
@@ -63,41 +70,59 @@ def read_table(path: Path, required: Sequence[str] = (), filled: Sequence[str] |
     )
 
 
-def batches(path: Path, wanted: Sequence[str], required: Sequence[str] = ()) -> Iterator[Batch]:
+def own_table(path: Path, dialect: Dialect, logs_too: bool = True) -> pl.DataFrame:
+    """The table of a file with its own columns alone; those that `dialect` names as our texts are texts."""
+    with _explained(path):
+        frame = _decoder(path, logs_too).whole(path, dialect)
+    if frame.is_empty():
+        raise InputError(f"{path}: {NO_ROWS}")
+    return frame
+
+
+def batches(
+    path: Path, wanted: Sequence[str], required: Sequence[str] = (), dialect: Dialect | None = None
+) -> Iterator[Batch]:
     """The `wanted` columns of `path`, a file or the folder of a stage, in file order; null where the file has none.
 
     Refuses a file without rows or without one of the `required` columns. In JSONL a column may first appear anywhere, so
     which ones the file has is known after the last batch. Memory is bounded, and cells are not judged.
     """
-    rows, decoder = 0, _decoder(path)
+    rows = 0
+    asked = Asked(wanted, required, None if dialect is None else dialect.at(path))
     with _explained(path):
-        for batch in decoder.batches(path, wanted, required):
+        for batch in _decoder(path, dialect is not None).batches(path, asked):
             rows += batch.rows.height
-            yield batch
+            yield asked.ours(batch)
     if rows == 0:
         raise InputError(f"{path}: {NO_ROWS}")
 
 
-def read_columns(path: Path, wanted: Sequence[str], required: Sequence[str] = ()) -> pl.DataFrame:
+def read_columns(
+    path: Path, wanted: Sequence[str], required: Sequence[str] = (), dialect: Dialect | None = None
+) -> pl.DataFrame:
     """All batches as one table."""
-    return pl.concat([batch.rows for batch in batches(path, wanted, required)])
+    return pl.concat([batch.rows for batch in batches(path, wanted, required, dialect)])
 
 
 def column_names(path: Path) -> list[str]:
-    """The columns that a file has; of JSONL those that its first records have."""
-    decoder = _decoder(path)
+    """The columns that a file of responses has; of JSONL and logs those that its first records have."""
     with _explained(path):
-        return decoder.names(path)
+        return _decoder(path, True).names(path)
 
 
-def _decoder(path: Path) -> Decoder:
-    """What decodes `path`, by its name; refuses a file that is missing, empty or of an unknown kind."""
+def _decoder(path: Path, logs_too: bool) -> Decoder:
+    """What decodes `path`: a log by its content, anything else by its name.
+
+    Refuses a file that is missing, empty or of an unknown kind.
+    """
     if not path.exists():
         raise InputError(f"{path}: no such file; give a .csv, .jsonl or .parquet file")
     if path.is_dir():
         return parquet
     if path.stat().st_size == 0:
         raise InputError(f"{path}: the file is empty; write at least one response into it")
+    if logs_too and (log := logs.log_of(path)):
+        return log
     name = path.name.lower().removesuffix(".gz")
     for ending, decoder in DECODERS.items():
         if name.endswith(ending):
@@ -111,7 +136,7 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         with telling_damage([path]):
             yield
-    except (pl.exceptions.PolarsError, OSError, EOFError, zlib.error) as error:
+    except (pl.exceptions.PolarsError, OSError, EOFError, zlib.error, BadZipFile) as error:
         first_line = str(error).strip().splitlines()[0]
         kind = "Parquet" if path.is_dir() else path.suffix
         raise InputError(

@@ -14,7 +14,7 @@ from math import log, sqrt
 import numpy as np
 
 from calibsft.decisions.policy import Policy
-from calibsft.decisions.selective import NOT_CONFIDENT, THRESHOLDS
+from calibsft.decisions.thresholds import NOT_CONFIDENT, THRESHOLDS
 from calibsft.metrics.table import FloatArray
 
 WINDOW = 500
@@ -38,7 +38,7 @@ class Drift:
 
     @classmethod
     def of(cls, policy: Policy) -> "Drift":
-        counts = {NOT_CONFIDENT: policy.never_confident, **policy.confidences}
+        counts = {NOT_CONFIDENT: policy.never_confident, **policy.calibrated}
         calibrated = sum(counts.values())
         if calibrated == 0:
             return cls(None, None)

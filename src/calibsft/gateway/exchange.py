@@ -1,24 +1,23 @@
 """One request of a client over ASGI: a body within limits, and work and streams that end when the client disconnects."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import ExitStack
 from typing import TypeVar
 
-from anyio import CancelScope
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from calibsft.gateway.failures import Refusal
 
-BODY_SECONDS = 30.0
-
+log = logging.getLogger("calibsft.gateway")
 T = TypeVar("T")
 
 
-async def read_body(request: Request, largest: int) -> bytes:
-    """The body, refused as soon as it is known to be too large."""
+async def read_body(request: Request, largest: int, patience: float) -> bytes:
+    """The body, refused once it is known to be too large or is not there within `patience` seconds."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refusal(415, "send the body as content-type application/json", "unsupported_media_type")
     length, content = request.headers.get("content-length", ""), bytearray()
@@ -26,7 +25,7 @@ async def read_body(request: Request, largest: int) -> bytes:
     if length.isdigit() and int(length) > largest:
         raise too_large
     try:
-        async with asyncio.timeout(BODY_SECONDS):
+        async with asyncio.timeout(patience):
             async for part in request.stream():
                 content += part
                 if len(content) > largest:
@@ -42,15 +41,21 @@ async def unless_gone(receive: Receive, work: Awaitable[T]) -> T:
     async def watch() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        scope.cancel()
+        limit.reschedule(0)
 
-    with CancelScope() as scope:
-        watching = asyncio.create_task(watch())
-        try:
-            return await work
-        finally:
-            watching.cancel()
-    raise ClientDisconnect
+    try:
+        # A time limit that expires when the client is gone. anyio's scopes never cancel work whose
+        # next input is always there already.
+        async with asyncio.timeout(None) as limit:
+            watching = asyncio.create_task(watch())
+            try:
+                return await work
+            finally:
+                watching.cancel()
+    except TimeoutError:
+        if limit.expired():
+            raise ClientDisconnect from None
+        raise
 
 
 class EventStream(StreamingResponse):
@@ -64,4 +69,7 @@ class EventStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._held:
-            await unless_gone(receive, self.stream_response(send))
+            try:
+                await unless_gone(receive, self.stream_response(send))
+            except ClientDisconnect:
+                log.info("client gone before the end of a stream")

@@ -32,8 +32,16 @@ class UpstreamFailure(Refusal):
     ----------
     kind : what went wrong, for the metrics.
     pause : the least seconds before asking again; None if asking again would not help.
+    headers : sent with the error.
     """
 
-    def __init__(self, status: int, message: str, kind: str, pause: float | None = None) -> None:
-        super().__init__(status, message, f"upstream_{kind}")
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        kind: str,
+        pause: float | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(status, message, f"upstream_{kind}", headers)
         self.kind, self.pause = kind, pause

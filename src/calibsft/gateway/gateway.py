@@ -13,18 +13,18 @@ from typing import Any
 
 from calibsft.decisions.policy import DEFER, Policy
 from calibsft.gateway.completions import event, extended, in_pieces, local_completion
-from calibsft.gateway.deciding import Decision, Outcome, Reading, decide, read_response
+from calibsft.gateway.deciding import Decision, Outcome, Reading, alarmed, decide, read_response
 from calibsft.gateway.drift import WINDOW, Drift
 from calibsft.gateway.failures import Refusal, UpstreamFailure
+from calibsft.gateway.labels import Labels
 from calibsft.gateway.meters import Meters
-from calibsft.gateway.replies import DONE, finished, json_of, text_of
+from calibsft.gateway.replies import DONE, Chunk, finished, is_usage_alone, text_of, tokens_in
 from calibsft.gateway.requests import ChatRequest
+from calibsft.gateway.traces import Call, Trace
 from calibsft.gateway.upstream import Upstream
 from calibsft.responses.formats import get_format
 
 log = logging.getLogger("calibsft.gateway")
-# No reply has more; a server that reports more is not counted.
-MOST_TOKENS = 1 << 40
 Content = dict[str, Any] | AsyncIterator[bytes]
 
 
@@ -45,6 +45,7 @@ class Gateway:
     local, strong : the models' servers; `strong` may be None if the policy never defers.
     concurrency : questions handled at the same time; others wait.
     queue : how many may wait; more are refused.
+    labels : where responses wait for their labels; None if none are taken.
     """
 
     def __init__(
@@ -55,12 +56,14 @@ class Gateway:
         meters: Meters,
         concurrency: int,
         queue: int,
+        labels: Labels | None = None,
     ) -> None:
-        self.policy, self.meters = policy, meters
+        self.policy, self.meters, self.labels = policy, meters, labels
         self._id, self._format = policy.id, get_format(policy.format)
         self._local, self._strong = local, strong
         self._places, self._queue = asyncio.Semaphore(concurrency), queue
         self._waiting = 0
+        self._counts_streams = True
         meters.waiting.set_function(lambda: self._waiting)
         self._drift = Drift.of(policy)
 
@@ -68,63 +71,121 @@ class Gateway:
         for upstream in (self._local, self._strong):
             if upstream is not None:
                 await upstream.close()
+        if self.labels is not None:
+            self.labels.close()
 
-    async def reply(self, request: ChatRequest, request_id: str) -> Reply:
+    async def reply(self, request: ChatRequest, request_id: str, trace: Trace) -> Reply:
         """Decide about a question and get the answer from the model that gives it."""
-        await self._take_place()
         with ExitStack() as held:
+            held.enter_context(trace)
+            await self._take_place()
             held.callback(self._places.release)
             held.enter_context(self.meters.in_flight.track_inprogress())
-            decision, content = await self._decided(request, request_id, held)
+            decision, content = await self._decided(request, request_id, trace, held)
+            if self.labels is not None:
+                self.labels.remember(decision.id, decision.outcome is Outcome.ANSWERED)
             self.meters.decisions.labels(decision.outcome, decision.cause).inc()
             return Reply(decision, content, held.pop_all())
 
     async def _decided(
-        self, request: ChatRequest, request_id: str, held: ExitStack
+        self, request: ChatRequest, request_id: str, trace: Trace, held: ExitStack
     ) -> tuple[Decision, Content]:
+        if self.labels is not None and self.labels.alarm:
+            stopped = alarmed(self.policy, self._id, request_id)
+            if stopped is not None:
+                return await self._while_alarmed(request, stopped, trace, held)
         try:
-            local = await self._ask_local(request)
+            local = await self._ask_local(request, trace)
         except UpstreamFailure:
             if self.policy.on_local_failure != DEFER:
                 raise
-            decision = decide(self.policy, self._id, None)
-            return decision, await self._deferred(request, decision, held)
+            decision = decide(self.policy, self._id, None, request_id)
+            trace.decided(decision)
+            return decision, await self._deferred(request, decision, trace, held)
         reading = read_response(text_of(local) or "", finished(local), self._format)
-        self._count(reading)
-        decision = decide(self.policy, self._id, reading)
+        self._count(reading, request_id)
+        decision = decide(self.policy, self._id, reading, request_id)
+        trace.decided(decision)
         if decision.outcome is Outcome.DEFERRED:
-            return decision, await self._deferred(request, decision, held)
-        completion = local_completion(local, reading, decision, request_id)
-        return decision, in_pieces(completion, request.include_usage) if request.stream else completion
+            return decision, await self._deferred(request, decision, trace, held)
+        return decision, _given(local_completion(local, reading, decision, request_id), request)
 
-    async def _ask_local(self, request: ChatRequest) -> dict[str, Any]:
-        with self._timed(self._local):
-            body = request.for_local(await self._local.model(), self._format, self.policy)
-            completion = await self._local.complete(body)
-        self._count_tokens(self._local.name, completion.get("usage"))
+    async def _while_alarmed(
+        self, request: ChatRequest, decision: Decision, trace: Trace, held: ExitStack
+    ) -> tuple[Decision, Content]:
+        """Abstain or defer without asking the local model, whose answer would not be given."""
+        trace.decided(decision)
+        if decision.outcome is Outcome.DEFERRED:
+            return decision, await self._deferred(request, decision, trace, held)
+        return decision, _given(local_completion({}, Reading(), decision, decision.id), request)
+
+    async def _ask_local(self, request: ChatRequest, trace: Trace) -> dict[str, Any]:
+        server = self._local
+        with self._timed(server):
+            model = await server.model()
+            with trace.call(server.name, server.url, model) as call:
+                body = request.for_local(model, self._format, self.policy)
+                completion = await server.complete(body, call.headers)
+                self._count_tokens(server.name, completion, call)
         return completion
 
-    async def _deferred(self, request: ChatRequest, decision: Decision, held: ExitStack) -> Content:
-        strong = self._strong
-        assert strong is not None
-        with self._timed(strong):
-            body = request.for_strong(await strong.model())
+    async def _deferred(
+        self, request: ChatRequest, decision: Decision, trace: Trace, held: ExitStack
+    ) -> Content:
+        server = self._strong
+        assert server is not None
+        with self._timed(server):
+            model = await server.model()
+            call = held.enter_context(trace.call(server.name, server.url, model))
             if request.stream:
-                return self._passed_on(await strong.stream(body, held), decision)
-            completion = await strong.complete(body)
-        self._count_tokens(strong.name, completion.get("usage"))
+                chunks = await self._opened(server, request, model, call, held)
+                last: dict[str, Any] = {}
+                held.callback(lambda: self._count_tokens(server.name, last, call))
+                return self._passed_on(chunks, decision, request.include_usage, call, last)
+            completion = await server.complete(request.for_strong(model), call.headers)
+        self._count_tokens(server.name, completion, call)
         return extended(completion, decision)
 
-    async def _passed_on(self, events: AsyncIterator[str], decision: Decision) -> AsyncIterator[bytes]:
-        """The strong model's stream, with the decision in its first chunk."""
+    async def _opened(
+        self, server: Upstream, request: ChatRequest, model: str, call: Call, held: ExitStack
+    ) -> AsyncIterator[Chunk]:
+        """The strong model's stream, which counts its tokens in the end, unless the server refuses."""
+        asked = self._counts_streams or request.include_usage
+        try:
+            return await server.stream(request.for_strong(model, asked), held, call.headers)
+        except UpstreamFailure as failure:
+            if failure.kind != "refused" or not asked or request.include_usage:
+                raise
+        chunks = await server.stream(request.for_strong(model), held, call.headers)
+        self._counts_streams = False
+        log.warning("%s model: its server refuses to count the tokens of streams", server.name)
+        return chunks
+
+    async def _passed_on(
+        self,
+        chunks: AsyncIterator[Chunk],
+        decision: Decision,
+        include_usage: bool,
+        call: Call,
+        last: dict[str, Any],
+    ) -> AsyncIterator[bytes]:
+        """The strong model's stream, with the decision in its first chunk.
+
+        The last count of tokens is put into `last`, and left out if it was not asked for.
+        """
         first = True
         try:
-            async for data in events:
-                yield event(extended(json_of(data), decision) if first else data)
+            async for data, chunk in chunks:
+                if tokens_in(chunk):
+                    last["usage"] = chunk["usage"]
+                if is_usage_alone(chunk) and not include_usage:
+                    continue
+                yield event(extended(chunk, decision) if first else data)
                 first = False
             yield event(DONE)
         except UpstreamFailure as failure:
             self._failed("strong", failure)
+            call.failed(failure.kind)
             yield event(failure.body())
 
     async def _take_place(self) -> None:
@@ -150,9 +211,12 @@ class Gateway:
         self.meters.failures.labels(upstream, failure.kind).inc()
         log.warning("%s model: %s (%d)", upstream, failure.kind, failure.status)
 
-    def _count(self, reading: Reading) -> None:
+    def _count(self, reading: Reading, request_id: str) -> None:
         if reading.confidence is not None:
             self.meters.confidences.observe(reading.confidence)
+        if reading.malformed is not None:
+            self.meters.malformed.labels(reading.malformed).inc()
+            log.info("local response malformed (%s), %s", reading.malformed, request_id)
         before = self._drift.drifted
         if not self._drift.add(reading.reached):
             return
@@ -169,8 +233,12 @@ class Gateway:
         elif before and not self._drift.drifted:
             log.warning("live confidences look like those of calibration again")
 
-    def _count_tokens(self, upstream: str, usage: Any) -> None:
-        for kind in ("prompt", "completion"):
-            tokens = usage.get(f"{kind}_tokens") if isinstance(usage, dict) else None
-            if isinstance(tokens, int) and 0 <= tokens <= MOST_TOKENS:
-                self.meters.tokens.labels(upstream, kind).inc(tokens)
+    def _count_tokens(self, upstream: str, reply: dict[str, Any], call: Call) -> None:
+        call.replied(reply)
+        for kind, tokens in tokens_in(reply).items():
+            self.meters.tokens.labels(upstream, kind).inc(tokens)
+
+
+def _given(completion: dict[str, Any], request: ChatRequest) -> Content:
+    """A completion of the gateway's own, whole or as a stream."""
+    return in_pieces(completion, request.include_usage) if request.stream else completion

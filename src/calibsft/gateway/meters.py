@@ -1,4 +1,4 @@
-"""The counters of a gateway, for Prometheus: decisions, latencies, failures, confidences, drift."""
+"""The counters of a gateway, for Prometheus: decisions, latencies, failures, confidences, drift, labels."""
 
 from functools import partial
 
@@ -18,6 +18,7 @@ class Meters:
         histogram = partial(Histogram, namespace="calibsft", registry=self._registry)
         self.requests = counter("requests", "Requests by HTTP status", ["status"])
         self.decisions = counter("decisions", "Questions by decision and reason", ["decision", "reason"])
+        self.malformed = counter("malformed", "Local responses without a confidence to act on", ["reason"])
         self.failures = counter("upstream_failures", "Replies that did not come", ["upstream", "kind"])
         self.retries = counter("upstream_retries", "Repeated requests", ["upstream"])
         self.tokens = counter("tokens", "Tokens that servers report", ["upstream", "kind"])
@@ -31,6 +32,13 @@ class Meters:
         self.drift_distance = gauge(
             "drift_distance", "Distance of live confidences from those of calibration"
         )
+        self.feedback = counter("feedback", "Labels by what became of them", ["outcome"])
+        self.unremembered = counter("unremembered", "Responses that cannot be labelled later")
+        self.labels = gauge("labels", "Labels that count for the policy")
+        self.label_events = gauge("label_events", "Labels that are events against its promise")
+        self.lower_bound = gauge("rate_lower_bound", "Events are at least so frequent")
+        self.e_value = gauge("e_value", "Evidence against the promise; an alarm begins at 1/delta")
+        self.alarm = gauge("alarm", "1 once labels have shown that the promise is broken")
         self.drifted = gauge("drifted", "1 while live confidences differ from those of calibration")
 
     def page(self) -> bytes:

@@ -3,11 +3,21 @@
 Does not trust a server: anything of the wrong shape gives None or False. Does not parse a model's text.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from calibsft.gateway.strict_json import read_json
 
 DONE = "[DONE]"
+# No reply has more; a server that reports more is not counted.
+MOST_TOKENS = 1 << 40
+TOKENS = ("prompt", "completion")
+
+
+class Chunk(NamedTuple):
+    """One piece of a stream, as it came and read."""
+
+    data: str
+    value: dict[str, Any]
 
 
 def json_of(text: str | bytes) -> Any:
@@ -45,3 +55,15 @@ def ends_text(chunk: Any) -> bool:
         case {"choices": [{"finish_reason": str()}, *_]}:
             return True
     return False
+
+
+def is_usage_alone(chunk: dict[str, Any]) -> bool:
+    """Whether a chunk of a stream says how many tokens there were, and nothing else."""
+    return chunk.get("choices") == [] and isinstance(chunk.get("usage"), dict)
+
+
+def tokens_in(reply: dict[str, Any]) -> dict[str, int]:
+    """The tokens of "prompt" and "completion" that a completion or chunk reports, if it does."""
+    usage = reply.get("usage")
+    counts = {kind: usage.get(f"{kind}_tokens") for kind in TOKENS} if isinstance(usage, dict) else {}
+    return {kind: n for kind, n in counts.items() if isinstance(n, int) and 0 <= n <= MOST_TOKENS}

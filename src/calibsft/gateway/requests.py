@@ -68,9 +68,12 @@ class ChatRequest:
         asked = {"model": model, "messages": [system, *before, question]}
         return {**asked, **arguments, **self._sampling(policy)}
 
-    def for_strong(self, model: str) -> dict[str, Any]:
-        """The client's request, with the strong model's name."""
-        return {**self.body, "model": model}
+    def for_strong(self, model: str, with_usage: bool = False) -> dict[str, Any]:
+        """The client's request, with the strong model's name; a stream may be asked to count tokens."""
+        body = {**self.body, "model": model}
+        if self.stream and with_usage:
+            body["stream_options"] = {**(self.body.get("stream_options") or {}), "include_usage": True}
+        return body
 
     def _sampling(self, policy: Policy) -> dict[str, Any]:
         given = {name: self.body[name] for name in SAMPLING if self.body.get(name) is not None}

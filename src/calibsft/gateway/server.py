@@ -5,23 +5,28 @@ import logging
 import os
 import socket
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import uvicorn
 
-from calibsft.decisions.policy import Policy
+from calibsft.decisions.policy import DEFER, WARN, Policy
 from calibsft.errors import InputError
 from calibsft.gateway.app import App, Serving
+from calibsft.gateway.check import checked_model, local_bodies, role_of, strong_bodies
+from calibsft.gateway.connections import limited, most_connections
 from calibsft.gateway.gateway import Gateway
-from calibsft.gateway.heads import BoundedHeads
+from calibsft.gateway.labels import Labels
 from calibsft.gateway.meters import Meters
 from calibsft.gateway.upstream import Upstream
+from calibsft.monitoring import FeedbackStore
 from calibsft.progress import info
-from calibsft.served.keys import COMMON_KEY, key_from
+from calibsft.served.keys import COMMON_KEY, NO_KEY, key_from
 
-LOCAL_KEY, STRONG_KEY = "CALIBSFT_LOCAL_API_KEY", "CALIBSFT_STRONG_API_KEY"
+# The variables that may hold the key of each server.
+KEYS = {"local": ("CALIBSFT_LOCAL_API_KEY",), "strong": ("CALIBSFT_STRONG_API_KEY", COMMON_KEY)}
 CLIENT_TOKEN = "CALIBSFT_SERVE_TOKEN"
 DEFAULT_NAME = "calibsft"
 SHUTDOWN_SECONDS = 30
@@ -35,17 +40,19 @@ class Served:
 
     url: str
     model: str | None
+    key: str = field(default=NO_KEY, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits on requests to servers and from clients."""
+    """Limits on requests to servers and from clients; `patience` is how long a client may be slow."""
 
     timeout: float
     retries: int
     concurrency: int
     queue: int
     largest_body: int
+    patience: float
 
 
 def serve(
@@ -56,6 +63,8 @@ def serve(
     host: str,
     port: int,
     limits: Limits,
+    check: bool,
+    labels: Path | None,
 ) -> None:
     """Serve `policy` until the process is stopped.
 
@@ -63,24 +72,34 @@ def serve(
     ----------
     name : the model's name for clients; default: its name in the policy.
     port : 0 takes a free one.
+    check : whether to ask both servers first.
+    labels : the file in which responses wait for their labels; None if none are taken.
     """
     _log_to_stderr()
-    meters = Meters()
-    local_server = _upstream("local", local, key_from(LOCAL_KEY), limits, meters)
-    strong_server = _strong(policy, strong, limits, meters)
-    gateway = Gateway(policy, local_server, strong_server, meters, limits.concurrency, limits.queue)
-    serving = Serving(name or policy.model or DEFAULT_NAME, _token(host), limits.largest_body)
-    config = uvicorn.Config(
-        App(gateway, serving),
-        http=BoundedHeads,
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_keep_alive=IDLE_SECONDS,
-        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+    if labels is None and policy.on_alarm != WARN:
+        raise InputError(
+            f"the policy says what to do on an alarm ({policy.on_alarm} on everything), and without labels there is none; name"
+            " a file for them with --labels"
+        )
+    servers = _servers(policy, local, strong)
+    serving = Serving(
+        name or policy.model or DEFAULT_NAME, _token(host), limits.largest_body, limits.patience
     )
+    protocol = limited(limits.patience, most_connections(limits.concurrency, limits.queue))
     with _bound_socket(host, port) as taken:
+        if check:
+            servers = {name: _checked(name, server, policy, limits) for name, server in servers.items()}
+        config = uvicorn.Config(
+            App(_gateway(policy, servers, limits, labels), serving),
+            http=protocol,
+            ws="none",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_keep_alive=IDLE_SECONDS,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        )
         address = f"[{host}]" if ":" in host else host
         info(f"policy {policy.id}, model '{serving.name}': http://{address}:{taken.getsockname()[1]}/v1")
         gc.freeze()  # what is loaded now stays; the collector need not scan it
@@ -95,26 +114,44 @@ def _log_to_stderr() -> None:
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 
 
-def _strong(policy: Policy, strong: Served | None, limits: Limits, meters: Meters) -> Upstream | None:
-    if strong is not None:
-        return _upstream("strong", strong, key_from(STRONG_KEY, COMMON_KEY), limits, meters)
-    if policy.needs_strong:
-        why = "defers questions" if policy.otherwise == "defer" else "defers when the local model fails"
+def _servers(policy: Policy, local: Served, strong: Served | None) -> dict[str, Served]:
+    """The servers by name, with their keys, after a look at their addresses."""
+    if strong is None and policy.needs_strong:
+        why = "defers questions" if policy.otherwise == DEFER else "defers when the local model fails"
+        why = "defers everything on an alarm" if policy.on_alarm == DEFER else why
         raise InputError(f"the policy {why}; name the server of the strong model with --strong")
-    return None
+    found = {"local": local} | ({"strong": strong} if strong is not None else {})
+    for name, served in found.items():
+        # The errors do not show the URL: it may contain a password.
+        if not _names_server(served.url):
+            raise InputError(f"--{name} is not the URL of a server; write http://host:port/v1")
+        if "@" in urlsplit(served.url).netloc:
+            raise InputError(
+                f"--{name} holds a user name or password; put the key into the environment instead"
+            )
+    return {name: replace(served, key=key_from(*KEYS[name])) for name, served in found.items()}
 
 
-def _upstream(name: str, served: Served, key: str, limits: Limits, meters: Meters) -> Upstream:
-    # The errors do not show the URL: it may contain a password.
-    if not _names_server(served.url):
-        raise InputError(f"--{name} is not the URL of a server; write http://host:port/v1")
-    if "@" in urlsplit(served.url).netloc:
-        raise InputError(f"--{name} holds a user name or password; put the key into the environment instead")
+def _checked(name: str, served: Served, policy: Policy, limits: Limits) -> Served:
+    """The server with the name of its model, after it has answered."""
+    bodies = local_bodies(policy) if name == "local" else strong_bodies()
+    asked = served.url, served.model, served.key, bodies, limits.timeout, limits.retries
+    return replace(served, model=checked_model(role_of(name, KEYS[name][0]), *asked))
+
+
+def _gateway(policy: Policy, servers: dict[str, Served], limits: Limits, labels: Path | None) -> Gateway:
+    meters = Meters()
+    watch = None if labels is None else Labels(FeedbackStore(labels, policy), policy, meters)
 
     def count_retry(upstream: str) -> None:
         meters.retries.labels(upstream).inc()
 
-    return Upstream(name, served.url, served.model, key, limits.timeout, limits.retries, count_retry)
+    upstreams = {
+        name: Upstream(name, at.url, at.model, at.key, limits.timeout, limits.retries, count_retry)
+        for name, at in servers.items()
+    }
+    strong = upstreams.get("strong")
+    return Gateway(policy, upstreams["local"], strong, meters, limits.concurrency, limits.queue, watch)
 
 
 def _names_server(url: str) -> bool:

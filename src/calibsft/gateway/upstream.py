@@ -6,13 +6,15 @@ the key.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from itertools import count
+from math import ceil
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from calibsft.gateway.failures import UpstreamFailure
-from calibsft.gateway.replies import DONE, ends_text, json_of, text_of
+from calibsft.gateway.replies import DONE, Chunk, ends_text, json_of, text_of
 from calibsft.gateway.strict_json import write_json
 from calibsft.served.client import Broken, Client
 from calibsft.served.client import Reply as Received
@@ -21,9 +23,14 @@ from calibsft.served.pauses import growing_pause
 from calibsft.served.server import BUSY, REFUSED, error_in
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0
+# The longest pause that a client is told to make.
+LONGEST_ADVICE = 3600.0
 LARGEST_REPLY = 16 << 20
+CHAT = "/chat/completions"
 
 T = TypeVar("T")
+Headers = Mapping[str, str]
+NONE: Headers = MappingProxyType({})
 
 
 class Upstream:
@@ -50,7 +57,7 @@ class Upstream:
         retries: int,
         on_retry: Callable[[str], None] = lambda name: None,
     ) -> None:
-        self.name, self._who = name, f"the {name} model's server"
+        self.name, self.url, self._who = name, url, f"the {name} model's server"
         self._model, self._key = model, key
         self._timeout, self._retries, self._on_retry = timeout, retries, on_retry
         self._client = Client(url.rstrip("/"), {"authorization": f"Bearer {key}"} if key != NO_KEY else {})
@@ -64,24 +71,26 @@ class Upstream:
             self._model = await self._retried(self._only_model)
         return self._model
 
-    async def complete(self, body: dict[str, Any]) -> dict[str, Any]:
+    async def complete(self, body: dict[str, Any], headers: Headers = NONE) -> dict[str, Any]:
         """A whole completion; its first choice has a text."""
         content = write_json(body)
-        reply = await self._retried(lambda: self._json("POST", "/chat/completions", content))
+        reply = await self._retried(lambda: self._json("POST", CHAT, content, headers))
         if text_of(reply) is None:
             raise self._wrong_reply()
         return reply
 
-    async def stream(self, body: dict[str, Any], held: ExitStack) -> AsyncIterator[str]:
-        """The chunks of a stream, as text. Retried only before it begins; closed with `held`."""
+    async def stream(
+        self, body: dict[str, Any], held: ExitStack, headers: Headers = NONE
+    ) -> AsyncIterator[Chunk]:
+        """The chunks of a stream. Retried only before it begins; closed with `held`."""
         content = write_json(body)
-        reply = await self._retried(lambda: self._opened("POST", "/chat/completions", content))
+        reply = await self._retried(lambda: self._opened("POST", CHAT, content, headers))
         held.callback(reply.close)
         if "text/event-stream" not in reply.headers.get("content-type", ""):
             raise self._wrong_reply()
         return self._chunks(reply)
 
-    async def _chunks(self, reply: Received) -> AsyncIterator[str]:
+    async def _chunks(self, reply: Received) -> AsyncIterator[Chunk]:
         ended = False
         try:
             async for line in self._lines(reply):
@@ -94,7 +103,7 @@ class Upstream:
                 if not isinstance(chunk, dict) or chunk.get("error") is not None:
                     raise self._stopped()
                 ended = ended or ends_text(chunk)
-                yield data
+                yield Chunk(data, chunk)
         except TimeoutError:
             raise self._too_slow() from None
         except Broken:
@@ -114,22 +123,22 @@ class Upstream:
         yield rest.decode("utf-8", "replace")
 
     async def _only_model(self) -> str:
-        match await self._json("GET", "/models", b""):
+        match await self._json("GET", "/models", b"", NONE):
             case {"data": [{"id": str(name)}]}:
                 return name
         message = f"{self._who} does not list one model; start the gateway with --{self.name}-model"
         raise UpstreamFailure(502, message, "model")
 
-    async def _json(self, method: str, path: str, body: bytes) -> dict[str, Any]:
-        received = await self._opened(method, path, body)
+    async def _json(self, method: str, path: str, body: bytes, headers: Headers) -> dict[str, Any]:
+        received = await self._opened(method, path, body, headers)
         reply = json_of(await received.whole(LARGEST_REPLY, self._wrong_reply()))
         if not isinstance(reply, dict):
             raise self._wrong_reply()
         return reply
 
-    async def _opened(self, method: str, path: str, body: bytes) -> Received:
+    async def _opened(self, method: str, path: str, body: bytes, headers: Headers) -> Received:
         """A reply with status 200; its content is not yet read."""
-        reply = await self._client.ask(method, path, body)
+        reply = await self._client.ask(method, path, body, headers)
         if reply.status != 200:
             raise self._refused(reply, await reply.whole(LARGEST_REPLY, self._wrong_reply()))
         return reply
@@ -167,8 +176,10 @@ class Upstream:
         status, who = reply.status, self._who
         if status in BUSY:
             message = f"{who} is busy or fails ({status}); try again"
+            advice = ceil(reply.asked_pause(LONGEST_ADVICE))
+            headers = {"retry-after": str(advice)} if advice else {}
             pause = reply.asked_pause(LONGEST_PAUSE)
-            return UpstreamFailure(503 if status in (429, 503) else 502, message, "busy", pause)
+            return UpstreamFailure(503 if status in (429, 503) else 502, message, "busy", pause, headers)
         if status in REFUSED:
             said = quoted(error_in(json_of(content)), self._key)
             return UpstreamFailure(400, f"{who} refuses the request ({status}{said}); change it", "refused")

@@ -4,7 +4,7 @@ A file is read and counted batch by batch, so it may be of any length. Does not 
 compute metrics (`score` does) or parse model responses.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,13 +17,14 @@ from calibsft.files.cells import (
     EMPTY,
     NO_BOOLEAN,
     Fault,
-    confidence_column,
     require_policy,
     text_column,
     truth_column,
     warn_unread,
 )
+from calibsft.files.dialect import OURS, Dialect
 from calibsft.files.reading import batches
+from calibsft.files.scales import Seen
 from calibsft.metrics.compare import differences
 from calibsft.metrics.counts import KEYS, Counts, Tally
 from calibsft.metrics.result import Scores
@@ -48,6 +49,8 @@ def score_file(
     baseline: Path | None = None,
     progress: bool = False,
     where: Where = EVERYTHING,
+    check: bool = False,
+    dialect: Dialect = OURS,
 ) -> Scores:
     """Score a CSV, JSONL or Parquet file, a folder of verdicts or an evaluation; see `score_table` for columns and result.
 
@@ -61,19 +64,21 @@ def score_file(
     baseline : another such file with the same questions; `against` then holds the paired differences.
     progress : show progress on standard error.
     where : which rows of both files to score.
+    check : add calibration checks.
+    dialect : the names of both files' columns, and the scale of their confidences.
 
     Returns
     -------
     The result of `score_table`, and `dropped`, the number of rows left out.
     """
-    file = ScoredFile(path, malformed, by, where=where)
-    counts = file.count(intervals or baseline is not None)
+    file = ScoredFile(path, malformed, by, where=where, dialect=dialect)
+    counts = file.count(intervals or check or baseline is not None)
     if baseline is None:
-        found = score_counts(counts, intervals, progress=progress)
+        found = score_counts(counts, intervals, progress=progress, check=check)
     else:
-        other = ScoredFile(baseline, malformed, by, where=where).count(True)
+        other = ScoredFile(baseline, malformed, by, where=where, dialect=dialect).count(True)
         pair = _drawable(path, counts), _drawable(baseline, other)
-        found = score_counts(counts, intervals, progress=progress)
+        found = score_counts(counts, intervals, progress=progress, check=check)
         found["against"] = differences(*pair, progress=progress)
         found["against"]["baseline"] = str(baseline)
     found["dropped"] = file.dropped
@@ -94,10 +99,12 @@ class ScoredFile:
 
     Parameters
     ----------
-    for_decisions : treat confidences that a decision may not act on as missing (`responses.actionable`), and require
-        question ids.
+    for_decisions : treat confidences that a decision may not act on as missing
+        (`responses.actionable`), require question ids, and number the rows, from 1, in a column `row`.
     where : which rows to take; the others are not checked.
     unread_are : what the warning says of rows without a readable confidence, if `malformed` is None.
+    also : further columns that `read` returns as texts.
+    dialect : the names of the file's columns, and the scale of its confidences.
 
     Attributes
     ----------
@@ -112,9 +119,13 @@ class ScoredFile:
     for_decisions: bool = False
     where: Where = EVERYTHING
     unread_are: str = COUNTED
+    also: Sequence[str] = ()
+    dialect: Dialect = OURS
 
     def __post_init__(self) -> None:
         require_policy(self.malformed)
+        self.dialect = self.dialect.at(self.path)
+        self._seen = Seen()
         # If another column gives the datasets, the file's splits do not apply.
         self._columns = {"dataset": self.by, "question_id": "question_id"}
         self._columns |= {"split": "split"} if self.by == "dataset" else {}
@@ -140,10 +151,11 @@ class ScoredFile:
             "correct",
             *(["question_id"] if self.for_decisions else []),
             *self.where.columns,
+            *self.also,
         ]
         required += [] if self.by == "dataset" else [self.by]
         wanted = dict.fromkeys([*required, "grade", *FORM, *self._columns.values()])
-        for batch in batches(self.path, list(wanted), required):
+        for batch in batches(self.path, list(wanted), required, self.dialect):
             self._present |= batch.present
             rows = self._checked(batch.rows)
             self._read += batch.rows.height
@@ -172,7 +184,9 @@ class ScoredFile:
         keep = rows["correct"].is_not_null()
         if self.malformed == "drop":
             keep &= rows["confidence"].is_not_null()
-        kept = (rows.with_columns(actionable(rows)) if self.for_decisions else rows).filter(keep)
+        if self.for_decisions:
+            rows = rows.with_columns(actionable(rows), row=self._read + self._numbers + 1)
+        kept = rows.filter(keep)
         self.dropped += rows.height - kept.height
         return kept
 
@@ -180,12 +194,13 @@ class ScoredFile:
         """The cells as values; null if a cell cannot be read."""
         return pl.DataFrame(
             {
-                "confidence": confidence_column(raw["confidence"]),
+                "confidence": self.dialect.confidences(raw["confidence"]),
                 "correct": truth_column(self.path, raw, "correct"),
                 "split": pl.repeat(None, len(raw), dtype=pl.String, eager=True),
                 **{key: text_column(self.path, raw, name) for key, name in self._columns.items()},
                 "well_formed": truth_column(self.path, raw, "well_formed"),
                 "reason": reason_column(raw),
+                **{name: raw[name].cast(pl.String) for name in self.also},
             }
         )
 
@@ -197,6 +212,7 @@ class ScoredFile:
             self._note("unread", raw[name], rows[name].is_null() & ~empty)
         for name in self._columns.values():
             self._note("empty", raw[name], raw[name].is_null() & ~empty)
+        self._seen.add(raw["confidence"], rows["confidence"])
         form = raw["well_formed"]
         self._note("unread", form, rows["well_formed"].is_null() & form.is_not_null())
 
@@ -212,14 +228,15 @@ class ScoredFile:
     def _refuse(self) -> None:
         """Refuse mistakes in any row that is taken, empty cells first."""
         if self._taken == 0:
-            self.where.refuse_none(self.path)
+            self.where.refuse_none(self.path, self.dialect)
         for column in ("correct", *self._columns.values()):
             # In a file with grades, an empty `correct` is a verdict without a readable gold.
             allowed = column == "correct" and "grade" in self._present
             if column in self._present and not allowed and (fault := self._faults.get(("empty", column))):
                 fault.refuse(self.path, EMPTY)
+        self.dialect.refuse_other_scale(self.path, self._seen)
         if self.malformed == "error" and (fault := self._faults.get(("unread", "confidence"))):
-            fault.refuse(self.path, UNREADABLE)
+            fault.refuse(self.path, self.dialect.unread(UNREADABLE))
         for column in ("correct", "well_formed"):
             if fault := self._faults.get(("unread", column)):
                 fault.refuse(self.path, NO_BOOLEAN)

@@ -12,6 +12,8 @@ from calibsft.metrics.metric import HEADLINE, Metric, PerQuestion, TableFunction
 from calibsft.metrics.questions import CAP_BRIER
 from calibsft.metrics.rank_calibration import RCE, RCE_TIE
 from calibsft.metrics.ranking import AUROC, E_AURC
+from calibsft.metrics.recalibration import DSC, MCB, UNC
+from calibsft.metrics.smooth_calibration import SMOOTH_ECE
 from calibsft.metrics.table import FloatArray
 
 METRICS: dict[str, Metric] = {
@@ -21,7 +23,11 @@ METRICS: dict[str, Metric] = {
         MEAN_CONFIDENCE,
         AUROC,
         BRIER,
+        MCB,
+        DSC,
+        UNC,
         ECE,
+        SMOOTH_ECE,
         PCE,
         CAP_BRIER,
         E_AURC,

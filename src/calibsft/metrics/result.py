@@ -14,7 +14,8 @@ Intervals: TypeAlias = dict[str, Interval | None]
 # does not see the names in `METRICS`.
 #
 # For one set of responses: n, ece_convention, questions (if responses have question ids); in scores of tables also
-# unreadable, malformed, excluded (n and some metrics without the unreadable responses) and intervals.
+# unreadable, malformed, excluded (n and some metrics without the unreadable responses), intervals and check (a
+# `CalibrationCheck`).
 Metrics: TypeAlias = dict[str, Any]
 # For a split: plain means over its datasets under the same names, and datasets, auroc_datasets (how many have an AUROC),
 # ece_pooled (of all rows together), pearson and spearman (between the datasets' mean confidences and accuracies).
@@ -27,6 +28,22 @@ class Difference(TypedDict):
     difference: float
     low: float
     high: float
+
+
+class CalibrationCheck(TypedDict):
+    """Whether an error of calibration is more than chance, on one response to each question.
+
+    `n` responses, their `ece`; `noise_ece`, the mean ECE of calibrated outcomes for the same stated
+    confidences, and `noise_ece_95`, which 95 % of `draws` stay within; `p_value`, how often
+    calibrated outcomes fit as badly.
+    """
+
+    n: int
+    ece: float
+    noise_ece: float
+    noise_ece_95: float
+    p_value: float
+    draws: int
 
 
 class Differences(TypedDict):

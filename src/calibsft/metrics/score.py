@@ -10,19 +10,23 @@ import polars as pl
 
 from calibsft.errors import InputError
 from calibsft.files.cells import decimals, row_of
+from calibsft.metrics.calibration_check import check_table, one_response_each
 from calibsft.metrics.compare import mean_of_known, scored_intervals
 from calibsft.metrics.correlation import pearson, spearman
 from calibsft.metrics.counts import KEYS, Counts, Tally
 from calibsft.metrics.evaluate import ECE_CONVENTION, checked_responses, filled, metrics_of
 from calibsft.metrics.registry import COMPARED, POOLED_METRICS, QUESTION_METRICS, TABLE_METRICS
-from calibsft.metrics.result import MEAN_OVER_DATASETS, Means, Metrics, Scores
+from calibsft.metrics.result import MEAN_OVER_DATASETS, CalibrationCheck, Means, Metrics, Scores
 from calibsft.metrics.table import ConfidenceTable
 
 EXCLUDED_KEYS = ("brier", "ece", "auroc")
 
 
 def score_table(
-    frame: pl.DataFrame, intervals: bool = False, interval_metrics: Sequence[str] = COMPARED
+    frame: pl.DataFrame,
+    intervals: bool = False,
+    interval_metrics: Sequence[str] = COMPARED,
+    check: bool = False,
 ) -> Scores:
     """Score responses pooled, per dataset and per split.
 
@@ -33,6 +37,8 @@ def score_table(
     intervals : add `intervals` to every dictionary: for each metric the ends of a 95 % interval, by drawing questions, or
         None; needs `question_id`.
     interval_metrics : which metrics get an interval.
+    check : add `check` to the results of all rows and of every dataset: a `CalibrationCheck`, or
+        None without a readable confidence.
 
     Returns
     -------
@@ -45,9 +51,9 @@ def score_table(
     share that is not well formed.
     """
     keys = [key for key in KEYS if key in frame.columns]
-    tally = Tally(keys, keep_rows=intervals)
+    tally = Tally(keys, keep_rows=intervals or check)
     tally.add(_checked(frame, keys))
-    return score_counts(tally.counts(), intervals, interval_metrics)
+    return score_counts(tally.counts(), intervals, interval_metrics, check=check)
 
 
 def score_counts(
@@ -55,8 +61,9 @@ def score_counts(
     intervals: bool = False,
     interval_metrics: Sequence[str] = COMPARED,
     progress: bool = False,
+    check: bool = False,
 ) -> Scores:
-    """The scores of counted responses; `intervals` need counts that kept their rows."""
+    """The scores of counted responses; `intervals` and `check` need counts with rows."""
     values, questions = counts.values, counts.questions
     found: Scores = {"overall": _measured(values, questions), "datasets": {}, "splits": {}}
     members: dict[str, list[str]] = {}
@@ -70,6 +77,8 @@ def score_counts(
             found["splits"][split] = _mean_over([found["datasets"][name] for name in names], pooled)
     if intervals:
         _add_intervals(found, counts, members, interval_metrics, progress)
+    if check:
+        _add_checks(found, counts)
     return found
 
 
@@ -124,6 +133,28 @@ def _add_intervals(
         part["intervals"] = datasets[name]
     for split, mean in found["splits"].items():
         mean["intervals"] = splits[split]
+
+
+def _add_checks(found: Scores, counts: Counts) -> None:
+    """Add the calibration check of all rows and of every dataset, on the same responses."""
+    values = _one_each(counts).drop_nulls("confidence")
+    found["overall"]["check"] = _check(values)
+    parts = _parts(values, "dataset") if found["datasets"] else {}
+    for name, part in found["datasets"].items():
+        part["check"] = _check(parts.get(name, values.clear()))
+
+
+def _one_each(counts: Counts) -> pl.DataFrame:
+    """Counts of responses, one readable to each question if it is known which there are."""
+    if counts.questions is None or counts.rows is None:
+        return counts.values
+    chosen = one_response_each(counts.rows.drop_nulls("confidence"))
+    keys = [name for name in ("dataset", "confidence", "correct") if name in chosen.columns]
+    return chosen.group_by(keys).agg(n=pl.len().cast(pl.Int64))
+
+
+def _check(values: pl.DataFrame) -> CalibrationCheck | None:
+    return None if values.is_empty() else check_table(ConfidenceTable.from_counts(values))
 
 
 def _measured(values: pl.DataFrame, questions: pl.DataFrame | None) -> Metrics:

@@ -13,6 +13,7 @@ import polars as pl
 
 from calibsft.errors import InputError
 from calibsft.files.cells import EMPTY, refuse_where, shown, some
+from calibsft.files.dialect import OURS, Dialect
 from calibsft.files.reading import read_columns
 
 # Nobody reads more results than this: a column with more values is probably given by mistake.
@@ -68,33 +69,33 @@ class Where:
         ]
         return rows.select(pl.all_horizontal(pl.repeat(True, pl.len()), *each)).to_series()
 
-    def of_file(self, path: Path, rows: pl.DataFrame) -> pl.DataFrame:
+    def of_file(self, path: Path, rows: pl.DataFrame, dialect: Dialect = OURS) -> pl.DataFrame:
         """The rows of a whole table that are taken; cells are compared as text, whatever types the table has."""
         if not self:
             return rows
-        taken = rows.filter(self.mask(_texts(path, self.columns)))
+        taken = rows.filter(self.mask(_texts(path, self.columns, dialect)))
         if taken.is_empty():
-            self.refuse_none(path)
+            self.refuse_none(path, dialect)
         return taken
 
-    def refuse_none(self, path: Path) -> NoReturn:
+    def refuse_none(self, path: Path, dialect: Dialect) -> NoReturn:
         """Refuse the file because no row is taken; names values that the columns have."""
-        held = _texts(path, self.columns).fill_null("")
+        held = _texts(path, self.columns, dialect).fill_null("")
         known = "; ".join(
             f"{name} is {some(held[name].unique().sort(), SHOWN_VALUES)}" for name in self.columns
         )
         raise InputError(f"{path}: no row has {self}; choose other values with --where ({known})")
 
 
-def parts(path: Path, where: Where, by: str | None) -> dict[str, Where]:
+def parts(path: Path, where: Where, by: str | None, dialect: Dialect = OURS) -> dict[str, Where]:
     """The rows of each result: one for every value of the column `by`; without `by`, `where` under an empty name."""
     if by is None:
         return {"": where}
-    table = _texts(path, [*where.columns, by])
+    table = _texts(path, [*where.columns, by], dialect)
     refuse_where(path, table[by].is_null() & where.mask(table), table[by], EMPTY)
     values = table.filter(where.mask(table))[by].unique().sort()
     if values.is_empty():
-        where.refuse_none(path)
+        where.refuse_none(path, dialect)
     if len(values) > MOST_VALUES:
         raise InputError(
             f"{path}: column '{by}' has {len(values):,} values ({some(values, SHOWN_VALUES)}), and --by gives a result for each; choose a"
@@ -103,7 +104,7 @@ def parts(path: Path, where: Where, by: str | None) -> dict[str, Where]:
     return {value: where.also(by, value) for value in values}
 
 
-def _texts(path: Path, columns: Sequence[str]) -> pl.DataFrame:
+def _texts(path: Path, columns: Sequence[str], dialect: Dialect) -> pl.DataFrame:
     """The columns of a file as texts."""
     wanted = list(dict.fromkeys(columns))
-    return read_columns(path, wanted, wanted).cast(pl.String)
+    return read_columns(path, wanted, wanted, dialect).cast(pl.String)

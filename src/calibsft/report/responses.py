@@ -19,7 +19,7 @@ from calibsft.report.summary import Responses
 from calibsft.responses.formats import Format, get_format
 from calibsft.responses.parse import parse
 from calibsft.schema import KEYS, LABEL, QUESTION_KEYS
-from calibsft.targets.build import LABEL_TABLE, SFT_TABLE
+from calibsft.targets.card import LABEL_TABLE, SFT_TABLE
 
 RESPONSES = 100_000
 TRAINING_SHARE = 10

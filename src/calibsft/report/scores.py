@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibsft.metrics.registry import METRICS
-from calibsft.metrics.result import Difference, Differences, Scores
+from calibsft.metrics.result import CalibrationCheck, Difference, Differences, Scores
 from calibsft.text_table import markdown_row, table_lines
 
 COLUMNS = ("n", *METRICS, "unreadable", "malformed", "pearson", "spearman")
+CHECK_TITLES = ("", "n", "ECE", "noise", "noise 95 %", "p")
 
 
 def score_rows(scores: Scores) -> list[tuple[str, str, Mapping[str, Any]]]:
@@ -50,6 +51,29 @@ def correlation_lines(scores: Scores) -> list[str]:
         if part["pearson"] is not None
     ]
     return [f"mean confidence and accuracy by dataset, correlation: {'; '.join(found)}"] if found else []
+
+
+def check_lines(scores: Scores) -> list[str]:
+    """The calibration check, one line each for all rows and every dataset."""
+    parts = {"all rows": scores["overall"], **scores["datasets"]}
+    rows = [(name, part["check"]) for name, part in parts.items()]
+    draws = next((check["draws"] for _, check in rows if check), 0)
+    asked = "questions" in scores["overall"]
+    taken = "on one response to each question" if asked else "as if every response were to another question"
+    return [
+        "",
+        f"calibration check, {taken}",
+        *table_lines([CHECK_TITLES, *((name, *_check_cells(check)) for name, check in rows)]),
+        f"noise: ECE of {draws:,} draws of outcomes as the confidences claim, mean and 95 % quantile;"
+        " p: share of draws that fit as badly",
+    ]
+
+
+def _check_cells(check: CalibrationCheck | None) -> tuple[str, ...]:
+    if check is None:
+        return ("-",) * (len(CHECK_TITLES) - 1)
+    shown = (check[key] for key in ("ece", "noise_ece", "noise_ece_95", "p_value"))
+    return f"{check['n']:,}", *(f"{value:.4f}" for value in shown)
 
 
 def difference_lines(against: Differences) -> list[str]:

@@ -16,6 +16,7 @@ from calibsft.artifacts import JOURNAL, MANIFEST, read_manifest, shards, telling
 from calibsft.errors import InputError, unknown_name
 from calibsft.files.cells import text_column
 from calibsft.files.columns import require_columns
+from calibsft.files.dialect import OURS, Dialect
 from calibsft.files.parquet import ROWS
 from calibsft.files.reading import read_table
 from calibsft.metrics.files import EVERYTHING, FORM, ScoredFile
@@ -40,6 +41,7 @@ def read_sources(
     responses: int = 0,
     where: Where = EVERYTHING,
     by: str | None = None,
+    dialect: Dialect = OURS,
 ) -> RunSummary:
     """All that a report or a figure may show of runs, evaluations and files side by side.
 
@@ -52,19 +54,21 @@ def read_sources(
     responses : about how many responses can be read on the page.
     where : which rows of every source to take.
     by : the column whose values are shown side by side, as if each were a source.
+    dialect : the names of the columns of files, and the scale of their confidences.
     """
     chosen = [
         (path, _label(label, value, len(paths)), rows)
         for path, label in zip(paths, _labels(paths), strict=True)
-        for value, rows in _values(path, where, by).items()
+        for value, rows in _values(path, where, by, dialect).items()
     ]
     share = responses // len(chosen)
     with telling_damage(chain.from_iterable(map(_folders, paths))):
-        found = [_part(path, label, malformed, share, rows) for path, label, rows in chosen]
+        found = [_part(path, label, malformed, share, rows, dialect) for path, label, rows in chosen]
     options = [
         *map(str, paths),
         *(f"--where {'='.join(pair)}" for pair in where.pairs),
         *([f"--by {by}"] if by else []),
+        *dialect.options,
     ]
     return replace(_together(found), command=f"calibsft report {' '.join(options)}")
 
@@ -74,7 +78,7 @@ def _folders(path: Path) -> list[Path]:
     return [path, *sorted(manifest.parent for manifest in path.glob(f"*/{MANIFEST}"))]
 
 
-def _values(path: Path, where: Where, by: str | None) -> dict[str, Where]:
+def _values(path: Path, where: Where, by: str | None, dialect: Dialect) -> dict[str, Where]:
     """The rows to take of a source, for each value of the column `by`."""
     if by is not None and is_run(path):
         raise InputError(
@@ -82,7 +86,7 @@ def _values(path: Path, where: Where, by: str | None) -> dict[str, Where]:
         )
     if (where or by is not None) and (path / JOURNAL).is_file():
         raise InputError(f"{path}: a training has no rows that --where or --by could choose; leave them out")
-    return parts(path, where, by)
+    return parts(path, where, by, dialect)
 
 
 def _label(source: str, value: str, sources: int) -> str:
@@ -109,7 +113,9 @@ def is_run(path: Path) -> bool:
     return path.is_dir() and not shards(path) and not any((path / name).is_file() for name in (ROWS, JOURNAL))
 
 
-def _part(path: Path, label: str, malformed: str | None, responses: int, where: Where) -> RunSummary:
+def _part(
+    path: Path, label: str, malformed: str | None, responses: int, where: Where, dialect: Dialect
+) -> RunSummary:
     if is_run(path):
         return _selected(path, replace(summarise(path, responses), name=label), where)
     if (path / JOURNAL).is_file():
@@ -120,8 +126,9 @@ def _part(path: Path, label: str, malformed: str | None, responses: int, where: 
         return _selected(
             path, RunSummary(label, (read_evaluation(path, label),), responses=tuple(said)), where
         )
-    scored = ScoredFile(path, malformed, where=where).read()
-    rows = _with_all_columns(_with_texts(path, scored, malformed, where) if responses else scored)
+    scored = ScoredFile(path, malformed, where=where, dialect=dialect).read()
+    rows = _with_texts(path, scored, malformed, where, dialect) if responses else scored
+    rows = _with_all_columns(rows)
     said = file_responses(label, rows, responses)
     return RunSummary(label, (ModelResult(label, rows),), responses=tuple(said))
 
@@ -132,7 +139,7 @@ def _selected(path: Path, summary: RunSummary, where: Where) -> RunSummary:
         return summary
     models = []
     for model in summary.models:
-        require_columns(path, model.rows, where.columns)
+        require_columns(path, model.rows.columns, where.columns)
         rows = model.rows.filter(where.mask(model.rows))
         if rows.is_empty():
             raise InputError(f"{path}: no row of {model.label} has {where}; choose other values with --where")
@@ -152,13 +159,15 @@ def _responses_among(part: Responses, rows: pl.DataFrame) -> Responses:
     return replace(part, rows=shown, questions=asked, total=len(rows))
 
 
-def _with_texts(path: Path, rows: pl.DataFrame, malformed: str | None, where: Where) -> pl.DataFrame:
+def _with_texts(
+    path: Path, rows: pl.DataFrame, malformed: str | None, where: Where, dialect: Dialect
+) -> pl.DataFrame:
     """`rows` with what can be read of a user's file: responses, and what goes with them."""
-    table = where.of_file(path, read_table(path))
+    table = where.of_file(path, read_table(path, dialect=dialect), dialect)
     if "response" not in table.columns:
         return rows
     # With "counted" only rows without `correct` are left out, so texts and scores stay aligned.
-    every = ScoredFile(path, "counted", where=where).read()
+    every = ScoredFile(path, "counted", where=where, dialect=dialect).read()
     scored = table.filter(pl.col("correct").is_not_null())
     texts = [text_column(path, scored, name) for name in TEXTS if name in scored.columns]
     golds = [_golds(path, scored)] if "gold" in scored.columns else []

@@ -14,6 +14,7 @@ from calibsft.text_table import table_lines
 
 BANDS = 10
 WIDTH = 24
+ENDS = ("  from", "  to")
 
 
 def build_lines(summary: BuildSummary) -> list[str]:
@@ -86,6 +87,8 @@ def evaluation_lines(scores: dict[str, Any]) -> list[str]:
     parts |= {f"mean, {split}": part for split, part in scores["splits"].items()}
     rows = [((name, f"{part['n']:,}"), part) for name, part in parts.items()]
     lines = _metric_lines(("", "n"), rows, (*shown_in("terminal"), *FORM_COLUMNS))
+    if "intervals" in scores["overall"]:
+        lines.append(f"{ENDS[0].strip()}, {ENDS[1].strip()}: 95 % intervals, by drawing questions")
     lines.append(f"ECE: {scores['overall']['ece_convention']}")
     if estimators := scores.get("estimators"):
         rows = [
@@ -104,9 +107,19 @@ def _metric_lines(
     columns: Sequence[Column],
     left: tuple[int, ...] = (0,),
 ) -> list[str]:
-    """Aligned lines, each with two keys under `names` and the metrics of `columns`; a dash for no value."""
+    """Aligned lines, each with two keys under `names` and the metrics of `columns`; a dash for no value.
+
+    Where a part has intervals, their ends stand in two lines under it.
+    """
     lines = [(*names, *(column.short or column.title for column in columns))]
     for keys, part in rows:
         values = [part.get(column.name) for column in columns]
-        lines.append((*keys, *("-" if value is None else f"{value:.4f}" for value in values)))
+        lines.append((*keys, *(_shown(value, "-") for value in values)))
+        if intervals := part.get("intervals"):
+            ends = [intervals.get(column.name) or (None, None) for column in columns]
+            lines += [(name, "", *(_shown(end[place]) for end in ends)) for place, name in enumerate(ENDS)]
     return table_lines(lines, left)
+
+
+def _shown(value: float | None, missing: str = "") -> str:
+    return missing if value is None else f"{value:.4f}"

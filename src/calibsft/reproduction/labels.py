@@ -9,7 +9,7 @@ from calibsft.metrics.calibration import brier
 from calibsft.metrics.ranking import auroc
 from calibsft.metrics.table import ConfidenceTable
 from calibsft.schema import LABEL, QUESTION_KEYS
-from calibsft.targets.build import LABEL_TABLE
+from calibsft.targets.card import LABEL_TABLE
 from calibsft.targets.summary import BuildSummary
 
 TENTHS = 10

@@ -10,9 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from calibsft.evaluation import ROWS, SCORED
-from calibsft.metrics.bootstrap import resample
+from calibsft.metrics.bootstrap import Cells, resample
 from calibsft.metrics.compare import cells_of, keyed, questions_of
-from calibsft.metrics.registry import METRICS
 from calibsft.reproduction.quantity import DRAWS, Quantity, mean_of
 
 Values = NDArray[np.float64]
@@ -23,7 +22,8 @@ class Scores:
 
     def __init__(self, path: Path, only: pl.Expr | None = None) -> None:
         self._path, self._only = path, pl.lit(True) if only is None else only
-        self._found: dict[str, dict[str, Values]] = {}
+        self._cells: dict[str, Cells] = {}
+        self._found: dict[tuple[str, str], Values] = {}
 
     @cached_property
     def rows(self) -> pl.DataFrame:
@@ -43,21 +43,23 @@ class Scores:
 
     def of(self, benchmark: str, metric: str) -> Values:
         """A metric of one benchmark: its value, then on every draw; NaN where it has none."""
-        if benchmark not in self._found:
-            self._found[benchmark] = self._drawn(benchmark)
-        return self._found[benchmark][metric]
+        if (benchmark, metric) not in self._found:
+            self._found[benchmark, metric] = self._drawn(benchmark, metric)
+        return self._found[benchmark, metric]
 
-    def _drawn(self, benchmark: str) -> dict[str, Values]:
-        rows = keyed(self.rows.filter(pl.col("dataset") == benchmark))
-        cells = cells_of(rows, questions_of(rows))
-        names = tuple(METRICS)
-        scores = cells.scores(names)
+    def _drawn(self, benchmark: str, metric: str) -> Values:
+        """Only what is asked for is drawn: some metrics take as long as all others together."""
+        cells = self._counted(benchmark)
+        score = cells.scores((metric,))[metric]
         # By the benchmark's name: all models share its draws, and benchmarks of one size have draws of their own.
-        (draws,) = resample([cells], names, DRAWS, crc32(benchmark.encode()))
-        return {
-            name: np.concatenate([[np.nan if scores[name] is None else scores[name]], draws[name]])
-            for name in names
-        }
+        (draws,) = resample([cells], (metric,), DRAWS, crc32(benchmark.encode()))
+        return np.concatenate([[np.nan if score is None else score], draws[metric]])
+
+    def _counted(self, benchmark: str) -> Cells:
+        if benchmark not in self._cells:
+            rows = keyed(self.rows.filter(pl.col("dataset") == benchmark))
+            self._cells[benchmark] = cells_of(rows, questions_of(rows))
+        return self._cells[benchmark]
 
 
 def evaluation_scores(folder: Path, only: pl.Expr | None = None) -> Scores:

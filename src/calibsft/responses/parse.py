@@ -116,7 +116,7 @@ def parse(text: str, format: str | Format = "probability", *, finished: bool = T
     scan = _scan(text)
     contents = {element.name: _content(text, element) for element in scan.elements}  # of each name the last
     confidence = _last_pair(text, "confidence")
-    written = _content(text, confidence).strip(_LAYOUT_SPACE) if confidence else ""
+    written = stated_text(text) or ""
     value = confidence_format.stated(written)
     reason = _reason(text, scan, confidence_format.read(written), finished)
     replaceable = value is not None and reason.layout_holds
@@ -128,6 +128,12 @@ def parse(text: str, format: str | Format = "probability", *, finished: bool = T
         value=value,
         value_span=_value_span(text, confidence) if confidence and replaceable else None,
     )
+
+
+def stated_text(text: str) -> str | None:
+    """What stands in the last `<confidence>…</confidence>`, which scores read; None without one."""
+    confidence = _last_pair(text, "confidence")
+    return _content(text, confidence).strip(_LAYOUT_SPACE) if confidence else None
 
 
 def replace_confidence(text: str, parsed: Parsed, rendered: str) -> str:

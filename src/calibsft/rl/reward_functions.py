@@ -75,16 +75,16 @@ def trl_reward(
     def reward(
         prompts: Sequence[Any], completions: Sequence[Completion], completion_ids: Any = None, **columns: Any
     ) -> list[float | None]:
-        parsed = [parse(_text(completion), written) for completion in completions]
+        parsed = [parse(completion_text(completion), written) for completion in completions]
         rates = _success_rates(chosen, columns, len(parsed))
         grades = verifier.grade_all(_items(parsed, columns, judged=asked is not None))
-        return [_reward(chosen, given, *row) for row in zip(parsed, grades, rates, strict=True)]
+        return [reward_of(chosen, given, *row) for row in zip(parsed, grades, rates, strict=True)]
 
     reward.__name__ = reward.__qualname__ = f"{chosen.name}_reward"
     return reward
 
 
-def _text(completion: Completion) -> str:
+def completion_text(completion: Completion) -> str:
     """What the model wrote; of a conversation, its last turn."""
     if isinstance(completion, str):
         return completion
@@ -134,7 +134,7 @@ def _column(name: str, columns: dict[str, Any], size: int, meaning: str) -> Sequ
     return list(values)
 
 
-def _reward(
+def reward_of(
     method: Method, settings: MethodSettings, parsed: Parsed, grade: Grade, success_rate: float | None
 ) -> float | None:
     """The reward of one response; for these methods it does not depend on the rest of the group."""

@@ -19,6 +19,7 @@ from aiohttp.connector import Connection
 from yarl import URL
 
 from calibsft.errors import InputError
+from calibsft.served.pauses import asked_pause
 
 CONNECT_SECONDS = 10.0
 # Many servers close an idle connection after five seconds, even if a request is on its way.
@@ -53,10 +54,13 @@ class Client:
                 self._headers |= _proxy_key(proxy)
         self._session: ClientSession | None = None
 
-    async def ask(self, method: str, path: str, body: bytes) -> "Reply":
+    async def ask(
+        self, method: str, path: str, body: bytes, more_headers: Mapping[str, str] | None = None
+    ) -> "Reply":
         """The reply, as soon as its head is there. The caller must close it."""
         self._session = session = self._session or self._opened()
         headers = self._headers | ({"content-type": "application/json"} if body else {})
+        headers |= more_headers or {}
         sent: dict[str, Any] = {"data": body or None, "headers": headers, **self._way}
         try:
             return Reply(await session.request(method, self._url + path, allow_redirects=False, **sent))
@@ -122,8 +126,7 @@ class Reply:
 
     def asked_pause(self, longest: float) -> float:
         """The pause in seconds that the server asks for, up to `longest`."""
-        asked = self.headers.get("retry-after", "")
-        return min(float(asked), longest) if asked.isascii() and asked.isdigit() else 0.0
+        return asked_pause(self.headers.get("retry-after", ""), longest)
 
     def close(self) -> None:
         """End the connection, unless the whole reply is here."""

@@ -81,7 +81,7 @@ def fine_tune(
 
 def read_rows(data: Path) -> pl.DataFrame:
     """The training rows of an `sft.parquet`, or of a user's file."""
-    rows = read_table(data, COLUMNS)
+    rows = read_table(data, COLUMNS).drop("prompt", "completion", strict=False)  # the same texts once more
     return rows.with_columns(boolean_column(data, rows, "correct"))
 
 

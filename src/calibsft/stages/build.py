@@ -1,5 +1,6 @@
 """`build`: make a training set from graded responses."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -10,17 +11,23 @@ from calibsft.artifacts import CARD, file_hash
 from calibsft.artifacts.lineage import CALIBSFT, WARMUP
 from calibsft.errors import InputError
 from calibsft.evidence.collect import read_evidence
+from calibsft.files.dialect import Dialect
 from calibsft.progress import info
+from calibsft.publishing import Kind
 from calibsft.report.terminal import build_lines
 from calibsft.responses.formats import Format, get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
 from calibsft.settings import Mark, Seed
+from calibsft.stages.common import ColumnNames
 from calibsft.stages.graded_rollouts import GradedRollouts
-from calibsft.stages.stage import Facts, Stage
+from calibsft.stages.published import PublishedStage
+from calibsft.stages.stage import Facts
 from calibsft.targets import TargetSection, get_target
 from calibsft.targets.calibsft import CalibSftSettings
+from calibsft.targets.card import TABLES
+from calibsft.targets.chat import SFT_CHAT
 from calibsft.targets.pool import Pool, pool_of_file
-from calibsft.targets.summary import BuildSummary
+from calibsft.targets.summary import SUMMARY, BuildSummary
 
 
 def _several(given: Any) -> Any:
@@ -33,7 +40,7 @@ def _several(given: Any) -> Any:
 Paths = Annotated[tuple[Path, ...], Mark.CONTENT, Mark.REPEATED, BeforeValidator(_several)]
 
 
-class BuildStage(Stage):
+class BuildStage(PublishedStage):
     """Turn graded responses into a CalibSFT training set: sft.parquet and sft.jsonl (chat format).
 
     Each response's confidence is replaced by mix * (its question's success rate) + (1 - mix) * (is it correct);
@@ -44,6 +51,9 @@ class BuildStage(Stage):
 
     kind: ClassVar[str] = "build"
     main: ClassVar[str] = "targets"
+    repository: ClassVar[Kind] = "dataset"
+    published: ClassVar[str] = ""
+    published_files: ClassVar[Sequence[str]] = (*TABLES.values(), SFT_CHAT, SUMMARY)
 
     source: Annotated[
         Paths,
@@ -75,9 +85,11 @@ class BuildStage(Stage):
             " file, the verdicts' own for a rollout folder"
         ),
     ] = None
+    columns: ColumnNames = ()
     seed: Seed = 0
 
     def look(self) -> None:
+        _ = self._dialect  # refuses columns of a folder
         if self._is_run:
             self.inputs()
             self.sampled_format()
@@ -90,7 +102,8 @@ class BuildStage(Stage):
         return self._folders.inputs()
 
     def shaped_by(self) -> dict[str, Any]:
-        return {**super().shaped_by(), "from_format": self.from_format or self.sampled_format().name}
+        shaping = {**super().shaped_by(), "from_format": self.from_format or self.sampled_format().name}
+        return {key: value for key, value in shaping.items() if key != "columns" or value}
 
     def work(self, folder: Path, label: str) -> Facts:
         from calibsft.targets.build import build
@@ -138,8 +151,13 @@ class BuildStage(Stage):
     def _folders(self) -> GradedRollouts:
         return GradedRollouts(self.source, self.verdicts, self.evidence)
 
+    @property
+    def _dialect(self) -> Dialect:
+        return Dialect.of(self.columns, sources=self.source)
+
     @cached_property
     def _pool(self) -> Pool:
         if self._is_run:
             return self._folders.pool()
-        return pool_of_file(self.source[0], self.sampled_format(), get_target(self.targets.name).imitates)
+        single = get_target(self.targets.name).imitates
+        return pool_of_file(self.source[0], self.sampled_format(), single, self._dialect)

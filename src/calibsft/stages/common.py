@@ -3,11 +3,12 @@
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from calibsft.artifacts import MANIFEST, read_manifest
 from calibsft.engines import EngineSection
 from calibsft.errors import InputError
+from calibsft.files.dialect import COLUMNS_HELP, SCALE_HELP, column_texts
 from calibsft.settings import Mark
 
 Model = Annotated[str, Mark.CONTENT, Field(description="checkpoint folder or Hub id, also org/name@revision")]
@@ -16,6 +17,11 @@ Engine = Annotated[EngineSection, Mark.ADJUSTABLE]
 Verdicts = Annotated[
     Path | None, Mark.CONTENT, Field(description="folder that `calibsft verify` wrote for these rollouts")
 ]
+
+ColumnNames = Annotated[
+    tuple[str, ...], Mark.REPEATED, BeforeValidator(column_texts), Field(description=COLUMNS_HELP)
+]
+ScaleName = Annotated[str | None, Field(description=SCALE_HELP)]
 
 Variant = Annotated[
     str,

@@ -19,11 +19,12 @@ from calibsft.responses.settings import DEFAULT_FORMAT, FormatName, Template
 from calibsft.rl.methods import MethodSection, get_method
 from calibsft.settings import Device, Mark, Seed
 from calibsft.stages.common import Engine, Model, Variant, Verdicts
-from calibsft.stages.stage import Facts, Stage
+from calibsft.stages.published import PublishedStage
+from calibsft.stages.stage import Facts
 from calibsft.verify.judged import load_answer_judge
 
 
-class RlStage(Stage):
+class RlStage(PublishedStage):
     """Train with a reward for right answers and honest confidence.
 
     RLCR, CoCA and DCPO are the usual choices; start them from a model that CalibSFT has fine-tuned (`calibsft sft`), since
@@ -64,6 +65,7 @@ class RlStage(Stage):
         return stage
 
     def check(self) -> None:
+        super().check()
         get_method(self.rl.name).require_format(get_format(self.format))
         if self.rl.policy == "trainer":
             require_trainable(self.engine)

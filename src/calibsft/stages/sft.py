@@ -14,10 +14,11 @@ from calibsft.responses.settings import DEFAULT_FORMAT, FormatName, Template
 from calibsft.settings import Device, Mark, Seed
 from calibsft.sft.settings import SftSettings
 from calibsft.stages.common import Model, Variant
-from calibsft.stages.stage import Facts, Stage
+from calibsft.stages.published import PublishedStage
+from calibsft.stages.stage import Facts
 
 
-class SftStage(Stage):
+class SftStage(PublishedStage):
     """Fine-tune with CalibSFT's loss: confidence on all responses, reasoning and answer on correct ones only.
 
     The defaults are the paper's (180 steps of 256 responses at 2e-6). Several GPUs: `accelerate launch -m calibsft sft …`.

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from calibsft.artifacts import JUDGE_CACHE, file_hash
+from calibsft.files.dialect import Dialect
 from calibsft.graded import VERIFIER
 from calibsft.judge.settings import JudgeSettings
 from calibsft.progress import warn
@@ -13,7 +14,7 @@ from calibsft.report.terminal import verdict_lines
 from calibsft.responses.formats import get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
 from calibsft.settings import Device, Dtype, Mark
-from calibsft.stages.common import rollouts_hash
+from calibsft.stages.common import ColumnNames, ScaleName, rollouts_hash
 from calibsft.stages.stage import Facts, Stage
 from calibsft.verify.judged import load_answer_judge
 from calibsft.verify.verdicts import count_verdicts, verify_responses
@@ -39,13 +40,19 @@ class VerifyStage(Stage):
         Mark.POSITIONAL,
         Field(
             description="folder that `calibsft rollout` wrote, or a CSV, JSONL or Parquet file with question_id, response,"
-            " gold (and optionally kind, tolerance, question, answer, confidence, dataset, sample, finished)"
+            " gold (and optionally kind, tolerance, question, answer, confidence, dataset, sample, finished), or a log of chats,"
+            " of Inspect or of lm-evaluation-harness"
         ),
     ]
     format: FormatName = DEFAULT_FORMAT
+    columns: ColumnNames = ()
+    scale: ScaleName = None
     judge: JudgeSettings = JudgeSettings()
     device: Device = "auto"
     dtype: Dtype = "auto"
+
+    def look(self) -> None:
+        _ = self._dialect
 
     def inputs(self) -> dict[str, str]:
         if self.responses.is_dir():
@@ -53,13 +60,14 @@ class VerifyStage(Stage):
         return {"responses": file_hash(self.responses)}
 
     def shaped_by(self) -> dict[str, Any]:
-        return {
-            key: value for key, value in super().shaped_by().items() if key != "dtype" or self.judge.model
-        }
+        told = {"dtype": bool(self.judge.model), "columns": bool(self.columns), "scale": bool(self.scale)}
+        return {key: value for key, value in super().shaped_by().items() if told.get(key, True)}
 
     def work(self, folder: Path, label: str) -> Facts:
         judge = load_answer_judge(self.judge, folder / JUDGE_CACHE, self.device, self.dtype)
-        graders = verify_responses(self.responses, get_format(self.format), folder, label, judge)
+        graders = verify_responses(
+            self.responses, get_format(self.format), folder, label, judge, self._dialect
+        )
         accuracy = self.results(folder)["overall"]["correct"]
         low, high = TEACHING
         if accuracy is None:
@@ -69,6 +77,10 @@ class VerifyStage(Stage):
                 f"{label}: {accuracy:.1%} of the responses are right, so nearly all say the same about confidence"
             )
         return {VERIFIER: graders, "accuracy": accuracy}
+
+    @property
+    def _dialect(self) -> Dialect:
+        return Dialect.of(self.columns, self.scale, [self.responses])
 
     def results(self, folder: Path) -> dict[str, Any]:
         return count_verdicts(folder)

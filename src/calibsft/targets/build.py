@@ -19,6 +19,7 @@ from calibsft.schema import QUESTION_KEYS
 from calibsft.success_rates import count_endings, rate_questions
 from calibsft.table_schemas import GRADED, LABELS, REPEATED
 from calibsft.targets import get_target, refusals
+from calibsft.targets.card import LABEL_TABLE, SFT_TABLE, write_card
 from calibsft.targets.chat import write_chat
 from calibsft.targets.draws import choose
 from calibsft.targets.labelling import label_rows, label_table
@@ -29,8 +30,6 @@ from calibsft.targets.stored_texts import StoredTexts
 from calibsft.targets.summary import SUMMARY, BuildSummary, histogram
 from calibsft.targets.texts import TrainingRows, store_texts
 
-SFT_TABLE = "sft.parquet"
-LABEL_TABLE = "labels.parquet"
 # Rows of the table of labels that are written at a time.
 SLICE_ROWS = 1 << 17
 # Why a well-formed response has no label, beside the parser's reasons for malformed ones: it is not in the pool of pairs, or
@@ -95,9 +94,10 @@ def build(
     with StoredTexts(folder, len(labelled)) as stored:
         rewritten = not target.imitates or from_format != confidence_format
         store_texts(pool, labelled, drawn, confidence_format, stored, source, rewritten)
-        rows = TrainingRows(pool, labelled, drawn, stored, source)
+        rows = TrainingRows(pool, labelled, drawn, confidence_format, stored, source)
         write_parquet_parts(folder / SFT_TABLE, rows, texts=("response", "token_ids"))
-        write_chat(folder, rows, confidence_format, target.imitates)
+        write_chat(folder, rows)
+    write_card(folder, summary, target.imitates)
     write_json(folder / SUMMARY, summary.to_json())
     return summary
 

@@ -14,6 +14,7 @@ from calibsft.artifacts import QUESTIONS, shards
 from calibsft.errors import InputError
 from calibsft.files.cells import boolean_column, refuse_where, text_column
 from calibsft.files.columns import response_rows
+from calibsft.files.dialect import OURS, Dialect
 from calibsft.files.reading import read_table
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import parse
@@ -66,14 +67,16 @@ def _read_shard(shard: Path, columns: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(table, schema_overrides={name: TEXTS[name] for name in columns})
 
 
-def pool_of_file(path: Path, confidence_format: Format, single: bool = False) -> Pool:
+def pool_of_file(
+    path: Path, confidence_format: Format, single: bool = False, dialect: Dialect = OURS
+) -> Pool:
     """The pool in a CSV, JSONL or Parquet file with question_id, question, response, correct.
 
     Optional columns: `sample` (default: the order of the question's rows), `finished` (default: true), `token_ids` (lists, or
     JSON lists as text), `dataset`. An empty response is malformed, not a mistake in the file: without it the success rate
     of its question would change. `single` allows questions with one response, for targets without success rates.
     """
-    frame = read_table(path, REQUIRED, FILLED)
+    frame = read_table(path, REQUIRED, FILLED, dialect.unparsed())
     frame = response_rows(path, frame).with_columns(
         boolean_column(path, frame, "correct"),
         text_column(path, frame, "question"),

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from calibsft.errors import InputError
-from calibsft.responses.formats import Format
+from calibsft.responses.formats import Format, messages
 from calibsft.responses.parse import restate
 from calibsft.schema import KEYS, LABEL, QUESTION_KEYS
 from calibsft.table_schemas import TRAINING_ROWS
@@ -90,12 +90,20 @@ class TrainingRows:
     """The rows of the training set in blocks: the drawn responses with their stored texts, in the order of the draws."""
 
     def __init__(
-        self, pool: Pool, labelled: pl.DataFrame, drawn: Drawn, stored: StoredTexts, source: str
+        self,
+        pool: Pool,
+        labelled: pl.DataFrame,
+        drawn: Drawn,
+        confidence_format: Format,
+        stored: StoredTexts,
+        source: str,
     ) -> None:
         self._labelled, self._stored = labelled, stored
         self._rows, self._draws = drawn.rows, drawn.numbers
         keys = (pl.col(key).cast(labelled.schema[key]) for key in QUESTION_KEYS)
-        self._asked = pool.questions.select(*keys, "question").collect()
+        asked = pool.questions.select(*keys, "question").collect()
+        turns = [messages(question, confidence_format) for question in asked["question"]]
+        self._asked = asked.with_columns(prompt=pl.Series(turns, dtype=TRAINING_ROWS["prompt"]))
         _refuse_lost(len(labelled.join(self._asked, on=QUESTION_KEYS, how="anti")), source)
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
@@ -112,6 +120,7 @@ class TrainingRows:
             q=pl.col("k") / pl.col("n"),
             successes="k",
             rollouts="n",
+            completion=pl.concat_list(pl.struct(role=pl.lit("assistant"), content="response")),
         )
         asked = block.join(self._asked, on=QUESTION_KEYS, how="left", maintain_order="left", validate="m:1")
         return asked.select(pl.col(name).cast(kind) for name, kind in TRAINING_ROWS.items())

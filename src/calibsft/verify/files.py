@@ -9,8 +9,9 @@ from typing import Any
 import polars as pl
 
 from calibsft.errors import InputError
-from calibsft.files.cells import confidence_column, list_of, optional_text, refuse_where, text_column
+from calibsft.files.cells import list_of, optional_text, refuse_where, text_column
 from calibsft.files.columns import response_rows
+from calibsft.files.dialect import OURS, Dialect
 from calibsft.files.reading import read_table
 from calibsft.success_rates import ending_column
 from calibsft.verify import GRADERS
@@ -22,7 +23,7 @@ DEFAULT_KIND = MATH.name
 STATED = "stated"
 
 
-def read_responses(path: Path) -> pl.DataFrame:
+def read_responses(path: Path, dialect: Dialect = OURS) -> pl.DataFrame:
     """The responses of a CSV, JSONL or Parquet file, with every column that grading reads.
 
     `gold` is a text, a list of aliases, or such a list written as JSON. Optional columns: `kind` (the grader; default
@@ -34,8 +35,9 @@ def read_responses(path: Path) -> pl.DataFrame:
         path,
         required=("question_id", "response", "gold"),
         filled=("question_id", "gold", "dataset", "sample", "finished", "kind"),
+        dialect=dialect.unparsed(),
     )
-    stated = [_stated_column(frame["confidence"])] if "confidence" in frame.columns else []
+    stated = [_stated_column(path, frame["confidence"], dialect)] if "confidence" in frame.columns else []
     return response_rows(path, frame).select(
         "dataset",
         "question_id",
@@ -52,9 +54,9 @@ def read_responses(path: Path) -> pl.DataFrame:
     )
 
 
-def _stated_column(cells: pl.Series) -> pl.Series:
+def _stated_column(path: Path, cells: pl.Series, dialect: Dialect) -> pl.Series:
     """A user's confidences: NaN for an unreadable cell, null for an empty one."""
-    read = confidence_column(cells).fill_null(float("nan"))
+    read = dialect.read_confidences(path, cells).fill_null(float("nan"))
     return read.set(cells.is_null(), None).alias(STATED)
 
 

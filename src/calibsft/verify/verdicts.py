@@ -17,6 +17,7 @@ import polars as pl
 from calibsft.artifacts import QUESTIONS, shard_name, shards, write_parquet
 from calibsft.errors import InputError
 from calibsft.files.cells import refuse_where
+from calibsft.files.dialect import OURS, Dialect
 from calibsft.progress import Progress
 from calibsft.responses.formats import Format
 from calibsft.responses.parse import Parsed, Reason, parse
@@ -52,10 +53,15 @@ class Part:
 
 
 def verify_responses(
-    responses: Path, confidence_format: Format, folder: Path, label: str, judge: AnswerJudge | None = None
+    responses: Path,
+    confidence_format: Format,
+    folder: Path,
+    label: str,
+    judge: AnswerJudge | None = None,
+    dialect: Dialect = OURS,
 ) -> list[str]:
     """Write verdict shards for a folder of rollouts or a user's file; returns the names of the graders."""
-    parts = _rollout_parts(responses) if responses.is_dir() else _file_parts(responses)
+    parts = _rollout_parts(responses) if responses.is_dir() else _file_parts(responses, dialect)
     total = sum(part.rows for part in parts)
     with Verifier(judge) as verifier:
         missing = [part for part in parts if not _is_graded(folder / part.name, verifier)]
@@ -68,8 +74,8 @@ def verify_responses(
     return sorted(written.select("grader").unique().collect().to_series().to_list())
 
 
-def _file_parts(path: Path) -> list[Part]:
-    frame = read_responses(path)
+def _file_parts(path: Path, dialect: Dialect) -> list[Part]:
+    frame = read_responses(path, dialect)
     return [
         Part(shard_name(number), min(PART_ROWS, len(frame) - start), partial(frame.slice, start, PART_ROWS))
         for number, start in enumerate(range(0, len(frame), PART_ROWS))

@@ -90,7 +90,10 @@ def test_a_missing_pool(refused: Refused) -> None:
 def test_a_missing_column_names_the_nearest(refused: Refused) -> None:
     rows = [{("responses" if key == "response" else key): v for key, v in row.items()} for row in pool()]
     said = refused("build", jsonl(rows), "--out", "o")
-    assert "pool.jsonl: column 'response' is missing (there is 'responses': rename it)" in said
+    assert (
+        "pool.jsonl: column 'response' is missing, but 'responses' is there; add --columns response=responses"
+        in said
+    )
 
 
 def test_an_unknown_extension(refused: Refused) -> None:
@@ -440,8 +443,7 @@ def test_score_refuses_what_is_no_probability(refused: Refused, cell: str, shown
 def test_score_without_its_column(refused: Refused) -> None:
     said = refused("score", scores("0.5,1", header="confidences,correct"))
     assert said == (
-        "s.csv: column 'confidence' is missing (there is 'confidences': rename it); the file needs confidence, correct"
-        " and has confidences, correct"
+        "s.csv: column 'confidence' is missing, but 'confidences' is there; add --columns confidence=confidences"
     )
 
 

@@ -72,15 +72,16 @@ def test_json_of_certify_is_the_certificate_of_the_file_and_its_held_out_halves(
     columns = rows["confidence"], rows["correct"], rows["question"]
     certificate = certify(*columns, 0.25, 0.1, procedure)
     assert list(found) == [
-        "risk", "delta", "procedure", "threshold", "questions", "candidates",
-        "coverage", "perfect_ranking", "held_out", "left_out", "policy", "warnings",
+        "risk", "delta", "procedure", "threshold", "questions", "candidates", "needed",
+        "coverage", "perfect_ranking", "promise", "held_out", "slices", "left_out", "policy", "warnings",
     ]  # fmt: skip
     assert (found["risk"], found["delta"], found["procedure"]) == (0.25, 0.1, procedure)
     assert (found["threshold"], found["questions"]) == (certificate.threshold, 900)
-    assert type(found["threshold"]) is int and 30 < found["threshold"] < 90
-    answered = rows.filter(pl.col("confidence") >= found["threshold"] / 100)
+    assert 0.3 < found["threshold"] < 0.9 and found["needed"] is None
+    assert found["promise"] == "at most 25 % of the answers given are wrong with probability 0.9 or more"
+    answered = rows.filter(pl.col("confidence") >= found["threshold"])
     assert found["coverage"] == len(answered) / 900
-    assert found["candidates"][found["threshold"]] == {
+    assert found["candidates"][round(100 * found["threshold"])] == {
         "threshold": found["threshold"],
         "accepted": len(answered),
         "errors": (~answered["correct"]).sum(),
@@ -88,7 +89,7 @@ def test_json_of_certify_is_the_certificate_of_the_file_and_its_held_out_halves(
         "bound": pytest.approx(certificate.chosen.bound),
         "passes": True,
     }
-    assert [c["threshold"] for c in found["candidates"]] == list(range(101))
+    assert [c["threshold"] for c in found["candidates"]] == [k / 100 for k in range(101)]
     assert found["perfect_ranking"] == pytest.approx(min(1, rows["correct"].mean() / 0.75))
     halves = answered_held_out(*columns, [0.25], 0.1, procedure, 4, 5)
     assert found["held_out"] == {
@@ -105,13 +106,13 @@ def test_json_of_route_is_the_route_of_the_file_and_its_held_out_halves(
     columns = rows["confidence"], rows["correct"], rows["strong_correct"], rows["question"]
     expected = route(*columns, 0.05, strong_tokens=rows["strong_tokens"])
     assert list(found) == [
-        "epsilon", "delta", "procedure", "threshold", "questions", "outcome", "candidates", "held_out", "left_out",
-        "policy", "warnings",
+        "epsilon", "guarantee", "delta", "procedure", "threshold", "questions", "outcome", "candidates", "needed",
+        "promise", "held_out", "slices", "left_out", "policy", "warnings",
     ]  # fmt: skip
     assert (found["epsilon"], found["delta"], found["procedure"]) == (0.05, 0.05, "union")
     assert (found["threshold"], found["questions"]) == (expected.threshold, 900)
-    assert type(found["threshold"]) is int and 0 < found["threshold"] < 101
-    kept = (rows["confidence"] >= found["threshold"] / 100).fill_null(False)
+    assert 0 < found["threshold"] < 1 and found["guarantee"] == "high-probability"
+    kept = (rows["confidence"] >= found["threshold"]).fill_null(False)
     right = kept & rows["correct"] | ~kept & rows["strong_correct"]
     assert found["outcome"] == {
         "deferred": pytest.approx((~kept).mean()),
@@ -133,10 +134,11 @@ def test_text_of_certify_says_when_to_answer_on_what_guarantee_and_what_it_does(
     found = decided(calibsft, *CERTIFY)
     code, out, err = calibsft(*CERTIFY, "--force")
     assert (code, err) == (0, "")
-    lines, threshold = out.splitlines(), f"0.{found['threshold']:02d}"
+    lines, threshold = out.splitlines(), f"{found['threshold']:.2f}"
     assert lines[0] == f"answer where the confidence is at least {threshold}"
     assert lines[1] == "error rate at most 25.0 % with probability 0.95 or more (union, 900 questions)"
-    chosen, held_out = found["candidates"][found["threshold"]], found["held_out"]
+    reached, held_out = round(100 * found["threshold"]), found["held_out"]
+    chosen = found["candidates"][reached]
     assert lines[2] == (
         f"answers {100 * found['coverage']:.1f} % of these questions, {100 * chosen['error_rate']:.1f} % of them wrong;"
         f" the bound is {100 * chosen['bound']:.1f} %"
@@ -148,12 +150,15 @@ def test_text_of_certify_says_when_to_answer_on_what_guarantee_and_what_it_does(
     ]
     assert lines[4].startswith("held out, mean ± sd over 10 random halves: ")
     assert lines[4].endswith(f"answers {mean_and_sd[0]}, {mean_and_sd[1]} of them wrong")
-    shown = [line.split()[0] for line in lines[7:-2]]
-    expected = {*range(0, 101, 10), found["threshold"], found["threshold"] - 1}
+    table = lines[7 : lines.index("", 7)]
+    shown = [line.split()[0] for line in table]
+    expected = {*range(0, 101, 10), reached, reached - 1}
     assert shown == [f"{t // 100}.{t % 100:02d}" for t in sorted(expected)]
-    marks = {line.split()[0]: line.split()[-1] for line in lines[7:-2]}
+    marks = {line.split()[0]: line.split()[-1] for line in table}
     assert marks[threshold] == "yes" and marks["0.00"] == "no"
-    assert lines[-1].startswith(f"policy {read_policy(Path('policy.json')).id}: policy.json ")
+    assert lines[-1].startswith(
+        f"policy {read_policy(Path('policy.json')).id}: policy.json: at most 25 % of the answers given are wrong"
+    )
     assert "calibsft serve --policy policy.json --local URL answers or abstains" in lines[-1]
 
 
@@ -163,7 +168,7 @@ def test_text_of_route_says_what_to_keep_and_what_that_costs_and_saves(
     found = decided(calibsft, *ROUTE)
     _, out, _ = calibsft(*ROUTE, "--force")
     lines, outcome = out.splitlines(), {k: f"{100 * v:.1f} %" for k, v in found["outcome"].items()}
-    assert lines[0] == f"keep where the confidence is at least 0.{found['threshold']:02d}"
+    assert lines[0] == f"keep where the confidence is at least {found['threshold']:.2f}"
     assert lines[1] == "accuracy lost at most 5.0 % with probability 0.95 or more (union, 900 questions)"
     assert lines[2] == (
         f"these questions: {outcome['deferred']} deferred, {outcome['tokens_saved']} of the strong model's tokens saved,"
@@ -393,7 +398,7 @@ def routing(file: str, *more: object) -> tuple[object, ...]:
         (("certify", "r.csv", "--risk", "ten"), "Invalid value for '--risk'"),
         (("route", "b.csv", "--epsilon", "-1"), "epsilon is -1.0; give a number between 0 and 1"),
         (certifying("r.csv", "--delta", 0), "delta is 0.0; give a number between 0 and 1"),
-        (certifying("r.csv", "--procedure", "bonferroni"), "unknown procedure 'bonferroni' (known: union, fixed-sequence)"),
+        (certifying("r.csv", "--procedure", "bonferroni"), "unknown procedure 'bonferroni' (known: union, fixed-sequence, recycled, split)"),
         (certifying("r.csv", "--per-question", "frist"), "'frist'; did you mean 'first'?"),
         (certifying("r.csv", "--splits", -1), "Invalid value for '--splits'"),
         (certifying("r.csv", "--seed", -1), "Invalid value for '--seed'"),
@@ -404,9 +409,9 @@ def routing(file: str, *more: object) -> tuple[object, ...]:
         (certifying("missing.csv"), "missing.csv: no such file"),
         (certifying("empty.csv"), "empty.csv: the file is empty"),
         (certifying("header.csv"), "header.csv: the file has no rows"),
-        (certifying("no-id.csv"), "column 'question_id' is missing; the file needs confidence, correct, question_id"),
+        (certifying("no-id.csv"), "column 'question_id' is missing, but 'id' is there; add --columns question_id=id"),
         (certifying("no-correct.csv"), "column 'correct' is missing"),
-        (certifying("no-confidence.csv"), "column 'confidence' is missing (there is 'confidense': rename it)"),
+        (certifying("no-confidence.csv"), "column 'confidence' is missing, but 'confidense' is there; add --columns confidence=confidense"),
         (certifying("word.csv"), "word.csv, row 2: correct 'maybe' is neither true nor false"),
         (certifying("sure.csv", "--malformed", "error"), "sure.csv, row 2: confidence '"),
         (certifying("text.txt"), "unknown file type '.txt'"),
@@ -450,3 +455,98 @@ def test_what_cannot_be_certified_is_not_told_as_a_guarantee(calibsft: Command, 
     code, out, _ = calibsft("certify", "r.csv", "--risk", 0.1)
     assert code == 0 and "nothing can be certified" in out
     assert "\nwanted: error rate at most 10.0 %" in out
+
+
+# Guarantees, parts and coverage
+
+
+def test_an_error_rate_in_expectation_is_for_batches(calibsft: Command, rows: pl.DataFrame) -> None:
+    code, _, err = calibsft(*CERTIFY, "--guarantee", "expectation")
+    assert code == 2 and "for a batch of answers only, not by a threshold: calibsft select r.csv BATCH" in err
+    code, _, err = calibsft(*CERTIFY, "--guarantee", "sure")
+    assert code == 2 and "unknown guarantee 'sure' (known: high-probability, expectation)" in err
+
+
+def test_a_route_in_expectation_keeps_more_and_says_what_it_promises(
+    calibsft: Command, rows: pl.DataFrame
+) -> None:
+    strict, found = decided(calibsft, *ROUTE), decided(calibsft, *ROUTE, "--guarantee", "expectation")
+    assert found["threshold"] < strict["threshold"] and found["delta"] is None
+    assert found["procedure"] == "conformal-risk-control"
+    assert found["promise"] == (
+        "at most 5 % of accuracy is lost on average over calibrations, but after a single one it may be more"
+    )
+    policy = read_policy(Path("policy.json"))
+    assert (policy.guarantee, policy.delta, policy.promise) == ("expectation", None, found["promise"])
+    _, out, _ = calibsft(*ROUTE, "--guarantee", "expectation", "--force")
+    assert "accuracy lost at most 5.0 % on average over calibrations" in out.splitlines()[1]
+
+
+def test_parts_are_shown_and_recorded_and_those_that_fail_are_named(
+    calibsft: Command, rows: pl.DataFrame, tmp_path: Path
+) -> None:
+    found = decided(calibsft, *CERTIFY)
+    assert [(one["column"], one["value"]) for one in found["slices"]] == [("dataset", "a"), ("dataset", "b")]
+    answered = rows.filter(pl.col("confidence") >= found["threshold"])
+    for one in found["slices"]:
+        part = answered.filter(pl.col("dataset") == one["value"])
+        wrong = int((~part["correct"]).sum())
+        assert (one["acted_on"], one["events"], one["rate"]) == (part.height, wrong, wrong / part.height)
+    assert [one.model_dump() for one in read_policy(Path("policy.json")).slices] == found["slices"]
+    hard = rows.drop("question").with_columns(level=pl.when(pl.int_range(pl.len()) % 9 == 0).then(pl.lit("hard")).otherwise(pl.lit("easy")))  # fmt: skip
+    hard.with_columns(correct=(pl.col("level") == "easy") & pl.col("correct")).write_csv(tmp_path / "r.csv")
+    code, out, err = calibsft("certify", "r.csv", "--risk", "0.4", "--slices", "level", "--force")
+    assert (
+        code == 0
+        and "1 of 2 parts fail more often than the 40 % allowed" in err
+        and "level=hard (100.0 %)" in err
+    )
+    assert "level=easy" in out
+    code, _, err = calibsft(*CERTIFY, "--slices", "levle", "--force")
+    assert code == 2 and "column 'levle' is missing" in err
+
+
+def test_a_policy_that_covers_too_little_is_not_written(
+    calibsft: Command, rows: pl.DataFrame, tmp_path: Path
+) -> None:
+    code, out, err = calibsft(*CERTIFY, "--min-coverage", "0.9")
+    assert (code, out) == (2, "") and "less than the 90 % of --min-coverage; no policy was written" in err
+    assert not (tmp_path / "policy.json").exists()
+    assert calibsft(*CERTIFY, "--min-coverage", "0.1")[0] == 0
+    assert read_policy(tmp_path / "policy.json").min_coverage == 0.1
+
+
+def test_a_policy_names_the_one_that_it_replaces(calibsft: Command, rows: pl.DataFrame) -> None:
+    assert calibsft(*CERTIFY)[0] == 0
+    first = read_policy(Path("policy.json"))
+    assert first.replaces is None
+    assert calibsft(*CERTIFY, "--procedure", "recycled", "--force")[0] == 0
+    assert read_policy(Path("policy.json")).replaces == first.id
+    assert (
+        calibsft(*CERTIFY, "--policy", "new.json", "--replaces", "policy.json", "--on-alarm", "abstain")[0]
+        == 0
+    )
+    new = read_policy(Path("new.json"))
+    assert (new.replaces, new.on_alarm) == (read_policy(Path("policy.json")).id, "abstain")
+
+
+def test_a_split_takes_the_benchmarks_of_one_domain(
+    calibsft: Command, rows: pl.DataFrame, tmp_path: Path
+) -> None:
+    by_dataset = pl.col("dataset").replace({"a": "id", "b": "ood"})
+    rows.drop("question").with_columns(split=by_dataset).write_csv(tmp_path / "r.csv")
+    found = decided(calibsft, *CERTIFY, "--split", "ood", "--malformed", "counted")
+    assert found["questions"] == 450 and [one["value"] for one in found["slices"]] == ["b"]
+    code, _, err = calibsft(*CERTIFY, "--split", "train", "--force")
+    assert code == 2 and "unknown split 'train' (known: id, ood)" in err
+
+
+def test_where_nothing_is_certified_it_says_what_would_be_needed(
+    calibsft: Command, rows: pl.DataFrame
+) -> None:
+    found = decided(calibsft, "certify", "r.csv", "--risk", "0.02")
+    needed = found["needed"]
+    assert found["threshold"] is None and needed["questions"] > 900
+    _, out, _ = calibsft("certify", "r.csv", "--risk", "0.02", "--force")
+    assert f"these questions allow --risk {needed['budget']:g}; the budget asked for takes about" in out
+    assert decided(calibsft, "certify", "r.csv", "--risk", needed["budget"])["threshold"] is not None

@@ -138,7 +138,7 @@ def test_samples_are_drawn_at_temperature_one_unless_told_otherwise(
         (("Qwen/Qwen3-8B", "--benchmarks", ",", "--out", "d"), "no benchmark to evaluate on"),
         (("empty",), "a folder without part-*.parquet"),
         (("note.txt",), "unknown file type '.txt'"),
-        (("other.csv",), "column 'confidence' is missing (there is 'Confidence': rename it)"),
+        (("other.csv",), "column 'confidence' is missing, but 'Confidence' is there; add --columns confidence=Confidence"),
     ],
 )  # fmt: skip
 def test_wrong_input_is_refused_in_one_sentence(

@@ -21,7 +21,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").g
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 # What runs on files alone; the others need a model, a server or the Hub.
 HEADER = "question_id,confidence,correct,level,model,prompt,split,dataset"
-ON_FILES = ("build", "verify", "score", "diagnose", "report", "plot", "certify", "route")
+ON_FILES = ("build", "verify", "score", "diagnose", "report", "plot", "certify", "select", "route", "monitor")
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -60,14 +60,27 @@ def write_files() -> None:
     questions = [str(i) for i in range(600)]
     states = [(q, random.random()) for q in questions]
     rows = [(q, round(c, 2), random.random() < 0.9 + c / 10) for q, c in states]
-    for name in ("responses.csv", "other.csv", "strong.csv", "before.csv", "after.csv"):
+    for name in (
+        "responses.csv",
+        "other.csv",
+        "strong.csv",
+        "before.csv",
+        "after.csv",
+        "labelled.csv",
+        "batch.csv",
+    ):
         lines = [f"{q},{c},{int(right)},{groups(int(q))}" for q, c, right in rows]
         Path(name).write_text("\n".join([HEADER, *lines]) + "\n")
     lines = [f"{q},{c},{int(right)},1" for q, c, right in rows]
     Path("both.csv").write_text(
         "\n".join(["question_id,confidence,local_correct,strong_correct", *lines]) + "\n"
     )
+    lines = [f"{q},{round(100 * c)},{int(right)}" for q, c, right in rows]
+    Path("theirs.csv").write_text("\n".join(["qid,prob,is_correct", *lines]) + "\n")
     said = "<think>t</think><answer>{}</answer><confidence>0.50</confidence>"
+    turns = [{"role": "user", "content": "7?"}, {"role": "assistant", "content": said.format(7)}]
+    chats = [{"question_id": q, "gold": "7", "correct": True, "messages": turns} for q in questions]
+    write_jsonl("chats.jsonl", chats)
     write_jsonl(
         "responses.jsonl", [{"question_id": q, "response": said.format(7), "gold": "7"} for q in questions]
     )
@@ -96,7 +109,7 @@ def on_files(page: Path) -> list[list[str]]:
         "both.csv",
         "responses.jsonl",
     }
-    known |= {"pool.jsonl", "verdicts"}
+    known |= {"pool.jsonl", "verdicts", "theirs.csv", "chats.jsonl"}
     taken = []
     for words in shown(page):
         files = {

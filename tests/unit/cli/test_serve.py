@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import httpx2
 import pytest
 
 from calibsft.cli import serve
+from calibsft.gateway.check import TOKENS
+from calibsft.responses.formats import get_format, messages
 from command import Command
 from gateway_process import Running, gateway, policy_file
 from scripted_server import (
@@ -23,11 +26,16 @@ from scripted_server import (
     Asked,
     Scripted,
     Sent,
+    chats,
     chunk,
     confident,
     event,
+    fails,
+    nobody,
+    one_after_another,
     says,
     scripted_server,
+    sends,
 )
 
 LOCAL = "http://127.0.0.1:1/v1"
@@ -55,8 +63,9 @@ def one_sentence(result: tuple[int, str, str]) -> str:
         ("{", "not JSON"),
         ("[]", "not a policy"),
         ('{"kind": "other"}', "not a policy"),
-        ('{"kind": "calibsft-policy", "version": 1}', "version 1 is not 2"),
-        ('{"kind": "calibsft-policy", "version": 2}', "otherwise"),
+        ('{"kind": "calibsft-policy", "version": 1}', "version 1 is not 3"),
+        ('{"kind": "calibsft-policy", "version": 2}', "not a whole policy of version 2"),
+        ('{"kind": "calibsft-policy", "version": 3}', "otherwise"),
     ],
 )
 def test_a_file_that_is_no_policy_is_refused(
@@ -204,6 +213,130 @@ def test_numbers_that_mean_nothing_are_refused(
 ) -> None:
     told = one_sentence(calibsft("serve", "--policy", policy, "--local", LOCAL, *option))
     assert option[0] in told
+
+
+# Servers that cannot be used
+
+WITHOUT = "or start the gateway with --no-check"
+NO_SERVER = "which usually ends in /v1"
+KEY = {"local": "CALIBSFT_LOCAL_API_KEY", "strong": "CALIBSFT_STRONG_API_KEY"}
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """How a server answers that cannot be used, and what is said about it."""
+
+    why: str
+    models: Sent | None = None
+    answer: Sent | None = None
+    named: bool = True
+
+
+TWO = sends({"data": [{"id": "one"}, {"id": "two"}]})
+UNUSABLE = {
+    "a wrong name": Unusable("has no model 'm' (it lists 'one', 'two'); correct --{name}-model", TWO),
+    "no name": Unusable(
+        "lists 'one', 'two' and not one model; choose it with --{name}-model", TWO, named=False
+    ),
+    "no name at no server": Unusable(NO_SERVER, fails(404), named=False),
+    "a wrong key": Unusable("refuses the API key (401); set the right one in {key}", fails(401, "canary-5")),
+    "a key for lists alone": Unusable(
+        "refuses the API key (403); set the right one in {key}", answer=fails(403)
+    ),
+    "a web page": Unusable(NO_SERVER, sends(b"<html>"), sends(b"<html>")),
+    "no chat": Unusable(NO_SERVER, answer=fails(404)),
+    "another API": Unusable(NO_SERVER, answer=sends({"answer": "x"})),
+    "a request that it does not take": Unusable(WITHOUT, answer=fails(400, "no system messages")),
+    "one that always fails": Unusable("fails (500: no); see to that server", answer=fails(500)),
+    "one that is always busy": Unusable(WITHOUT, answer=fails(429)),
+}
+
+
+@pytest.mark.parametrize("case", UNUSABLE)
+@pytest.mark.parametrize("name", ["local", "strong"])
+def test_a_server_that_cannot_be_used_is_told_before_the_port_is_opened(
+    calibsft: Command, tmp_path: Path, local: Scripted, strong: Scripted, name: str, case: str
+) -> None:
+    unusable, server = UNUSABLE[case], {"local": local, "strong": strong}[name]
+    server.models = unusable.models or sends({"data": [{"id": "m"}]})
+    server.answer = lambda asked: unusable.answer or says("")
+    named = [f"--{name}-model", "m"] if unusable.named else []
+    servers = ["--local", local.url, "--strong", strong.url, *named]
+    told = one_sentence(
+        calibsft("serve", "--policy", policy_file(tmp_path), *servers, "--port", 0, "--retries", 1)
+    )
+    assert unusable.why.format(name=name, key=KEY[name]) in told and server.url in told
+    assert f"the {name} model's server" in told or f"correct --{name}" in told
+    assert SECRET not in told and "canary" not in told
+
+
+def test_nobody_there_is_told_at_once(calibsft: Command, policy: Path) -> None:
+    with nobody() as url:
+        told = one_sentence(calibsft("serve", "--policy", policy, "--local", url, "--port", 0))
+    assert f"{url} cannot be reached; start its server or correct --local" in told
+
+
+def test_a_server_that_does_not_answer_is_told(calibsft: Command, policy: Path, local: Scripted) -> None:
+    local.answer = lambda asked: Sent(raw=b"") if asked.hung_up() else says("")
+    options = ("--local", local.url, "--timeout", 0.3, "--retries", 0, "--port", 0)
+    told = one_sentence(calibsft("serve", "--policy", policy, *options))
+    assert "took more than 0.3 seconds" in told and WITHOUT in told
+
+
+def test_the_check_asks_each_server_as_it_will_be_asked(
+    tmp_path: Path, local: Scripted, strong: Scripted
+) -> None:
+    sampling = {"temperature": 0.5, "top_p": 0.9, "max_tokens": 700, "stop": ["END"]}
+    template = {"enable_thinking": True}
+    rules = policy_file(tmp_path, sampling=sampling, template=template)
+
+    def picky(asked: Asked) -> Sent:
+        return fails(400) if "max_tokens" in asked.body else chats("x")(asked)
+
+    strong.answer = picky
+    with gateway(rules, local.url, strong.url, check=True) as running:
+        assert [one.path for one in local.asked] == ["/v1/models", "/v1/chat/completions"]
+        assert local.bodies[0] == {
+            "model": "scripted",
+            "messages": messages("1+1=", get_format("probability")),
+            "chat_template_kwargs": template,
+            **sampling,
+            "max_tokens": TOKENS,
+        }
+        fields = ["max_tokens", "max_completion_tokens"]
+        assert [{field: body.get(field) for field in fields} for body in strong.bodies] == [
+            {"max_tokens": TOKENS, "max_completion_tokens": None},
+            {"max_tokens": None, "max_completion_tokens": TOKENS},
+        ]
+        assert ask(running).status_code == 200
+    assert [one.path for one in local.asked] == ["/v1/models", *["/v1/chat/completions"] * 2]
+
+
+def test_a_server_that_is_busy_for_a_moment_is_waited_for(tmp_path: Path, local: Scripted) -> None:
+    rules = policy_file(tmp_path, otherwise="abstain")
+    local.answer = one_after_another(fails(503), says(confident("0.95")))
+    with gateway(rules, local.url, check=True) as running:
+        assert ask(running).status_code == 200
+
+
+def test_a_server_that_lists_no_models_is_believed_to_have_the_one_that_is_named(
+    tmp_path: Path, local: Scripted
+) -> None:
+    local.models = fails(404)
+    rules = policy_file(tmp_path, otherwise="abstain")
+    with gateway(rules, local.url, check=True, local_model="m") as running:
+        assert ask(running).status_code == 200
+    assert [body["model"] for body in local.bodies] == ["m", "m"]
+
+
+def test_without_the_check_nothing_is_asked(policy: Path, local: Scripted) -> None:
+    with gateway(policy, local.url, local_model="m"):
+        assert not local.asked
+
+
+def test_more_places_than_files_are_refused(calibsft: Command, policy: Path) -> None:
+    told = one_sentence(calibsft("serve", "--policy", policy, "--local", LOCAL, "--concurrency", 10**9))
+    assert "more open files than the system allows" in told and "--concurrency" in told
 
 
 # A running one

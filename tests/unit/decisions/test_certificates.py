@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from calibsft.decisions import answered_held_out, certify, error_rate_upper_bound, perfect_ranking
-from calibsft.decisions.selective import STARTS, hundredths
+from calibsft.decisions.selective import STARTS
+from calibsft.decisions.thresholds import hundredths
 from calibsft.errors import InputError
 
 DELTA = 0.05
@@ -79,8 +80,8 @@ def test_the_lowest_passing_threshold_is_taken_and_every_candidate_is_shown() ->
     confidence = [0.29] * 100 + [0.9] * 100
     correct = [True, False] * 50 + [True] * 100
     found = certify(confidence, correct, ids(200), 0.1)
-    assert (found.threshold, found.questions, found.risk, found.delta) == (30, 200, 0.1, DELTA)
-    assert [candidate.threshold for candidate in found.candidates] == list(range(101))
+    assert (found.threshold, found.questions, found.risk, found.delta) == (0.3, 200, 0.1, DELTA)
+    assert [candidate.threshold for candidate in found.candidates] == [k / 100 for k in range(101)]
     low, high, none = (found.candidates[threshold] for threshold in (29, 30, 91))
     assert (low.accepted, low.errors, low.error_rate, low.passes) == (200, 50, 0.25, False)
     assert (high.accepted, high.errors, high.error_rate, high.passes) == (100, 0, 0.0, True)
@@ -111,7 +112,7 @@ def test_a_fixed_sequence_needs_fewer_questions_and_stops_at_the_first_failure()
     confidence = [0.99] * 60 + [0.65] * 30 + [0.55] * 400
     correct = [True] * 60 + [False] * 30 + [True] * 400
     found = certify(confidence, correct, ids(490), 0.1, procedure="fixed-sequence")
-    passing = {candidate.threshold for candidate in found.candidates if candidate.passes}
+    passing = {k for k, candidate in enumerate(found.candidates) if candidate.passes}
     assert passing == {*range(66, 99), *range(0, 51)} and found.threshold == 0
     assert found.candidates[55].bound <= 0.1 and not found.candidates[55].passes
 
@@ -154,7 +155,9 @@ def test_several_responses_certify_what_one_of_each_question_does(choice: str) -
 
 
 def test_an_unknown_procedure_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match=r"unknown procedure 'fixed' \(known: union, fixed-sequence\)"):
+    with pytest.raises(
+        InputError, match=r"unknown procedure 'fixed' \(known: union, fixed-sequence, recycled, split\)"
+    ):
         certify([0.9], [True], ["a"], 0.1, procedure="fixed")
 
 

@@ -25,10 +25,16 @@ def reaches(confidence: float | None, threshold: int) -> bool:
     return confidence is not None and Fraction(str(confidence)) >= Fraction(threshold, 100)
 
 
+def as_hundredths(threshold: float | None) -> int | None:
+    return None if threshold is None else round(100 * threshold)
+
+
 def lowest_by_hand(
     counts: list[tuple[int, int]], budget: float, procedure: str, candidates: int, starts: tuple[int, ...]
 ) -> int | None:
     """From (bad, of so many) at every threshold."""
+    if procedure == "recycled":
+        return recycled_by_hand(counts, budget, starts)
     level = DELTA / (candidates if procedure == "union" else len(starts))
     passes = [k < n and beta.ppf(1 - level, k + 1, n - k) <= budget for k, n in counts]
     if procedure == "fixed-sequence":
@@ -37,6 +43,19 @@ def lowest_by_hand(
             for threshold in range(101)
         ]
     return passes.index(True) if any(passes) else None
+
+
+def recycled_by_hand(counts: list[tuple[int, int]], budget: float, starts: tuple[int, ...]) -> int | None:
+    """Threshold by threshold from the top: a failure loses the share in hand, and every start brings one of its own."""
+    share, lowest = 0.0, None
+    walking = False
+    for threshold in range(starts[0], -1, -1):
+        if threshold in starts:
+            share, walking = (share if walking else 0.0) + DELTA / len(starts), True
+        k, n = counts[threshold]
+        walking = walking and k < n and beta.ppf(1 - share, k + 1, n - k) <= budget
+        lowest = threshold if walking else lowest
+    return lowest
 
 
 def certified_by_hand(rows: list[tuple[float | None, bool]], risk: float, procedure: str) -> int | None:
@@ -75,15 +94,16 @@ def responses(questions: int, samples: int, seed: int = 0) -> pl.DataFrame:
 @given(
     st.lists(st.tuples(st.none() | st.sampled_from([0.0, 0.29, 0.57, 0.9, 1.0]), st.booleans()), min_size=1, max_size=60),
     st.sampled_from([0.15, 0.3, 0.6]),
-    st.sampled_from(["union", "fixed-sequence"]),
+    st.sampled_from(["union", "fixed-sequence", "recycled"]),
 )  # fmt: skip
 def test_a_certificate_is_what_loops_over_the_rows_find(
     rows: list[tuple[float | None, bool]], risk: float, procedure: str
 ) -> None:
     stated, right = map(list, zip(*rows, strict=True))
     found = certify(stated, right, list(range(len(rows))), risk, procedure=procedure)
-    assert found.threshold == certified_by_hand(rows, risk, procedure)
-    answered = [] if found.threshold is None else [s for s in stated if reaches(s, found.threshold)]
+    lowest = as_hundredths(found.threshold)
+    assert lowest == certified_by_hand(rows, risk, procedure)
+    answered = [] if lowest is None else [s for s in stated if reaches(s, lowest)]
     assert found.coverage == len(answered) / len(rows)
 
 
@@ -143,7 +163,10 @@ def test_a_route_is_what_loops_over_the_rows_find(procedure: str) -> None:
     rows = responses(500, 1, seed=2)
     columns = rows["confidence"], rows["correct"], rows["strong"], rows["question"]
     by_hand = list(rows.select("confidence", "correct", "strong", "tokens").iter_rows())
-    found = {epsilon: route(*columns, epsilon, DELTA, procedure).threshold for epsilon in (0.005, 0.05, 0.15)}
+    found = {
+        epsilon: as_hundredths(route(*columns, epsilon, DELTA, procedure).threshold)
+        for epsilon in (0.005, 0.05, 0.15)
+    }
     assert found == {epsilon: routed_by_hand(by_hand, epsilon, procedure) for epsilon in found}
     assert len(set(found.values())) == 3
 

@@ -40,36 +40,44 @@ def test_a_certificate_becomes_a_policy_that_abstains_with_the_counts_of_calibra
     policy = abstaining(format="integer")
     assert policy.model_dump(mode="json") == {
         "kind": "calibsft-policy",
-        "version": 2,
+        "version": 3,
         "otherwise": "abstain",
-        "threshold": 41,
+        "threshold": 0.41,
+        "guarantee": "high-probability",
         "procedure": "union",
         "risk": 0.1,
         "epsilon": None,
         "delta": 0.05,
         "n": 200,
+        "coverage": 0.5,
+        "min_coverage": None,
+        "slices": [],
         "data_hash": "abc",
         "model": None,
         "format": "integer",
         "template": {},
         "sampling": None,
         "on_local_failure": "error",
-        "confidences": {"40": 80, "95": 100},
+        "on_alarm": "warn",
+        "replaces": None,
+        "confidences": {"0.4": 80, "0.95": 100},
         "never_confident": 20,
     }
+    assert (policy.hundredths, policy.calibrated) == (41, {40: 80, 95: 100})
+    assert policy.promise == "at most 10 % of the answers given are wrong with probability 0.95 or more"
     assert not policy.needs_strong and abstaining(on_local_failure="defer").needs_strong
 
 
 def test_a_route_becomes_a_policy_that_defers_also_on_failure() -> None:
     found = route(STATED, RIGHT, [True] * 200, IDS, 0.1, procedure="fixed-sequence")
     policy = deferring_policy(found, data_hash="abc")
-    assert (policy.otherwise, policy.epsilon, policy.risk, policy.threshold) == ("defer", 0.1, None, 41)
+    assert (policy.otherwise, policy.epsilon, policy.risk, policy.threshold) == ("defer", 0.1, None, 0.41)
     assert (policy.procedure, policy.on_local_failure, policy.format) == (
         "fixed-sequence",
         "defer",
         "probability",
     )
-    assert (policy.confidences, policy.never_confident, policy.needs_strong) == ({40: 80, 95: 100}, 20, True)
+    assert (policy.calibrated, policy.never_confident, policy.needs_strong) == ({40: 80, 95: 100}, 20, True)
     assert deferring_policy(found, data_hash="abc", on_local_failure="error").on_local_failure == "error"
 
 
@@ -92,8 +100,11 @@ def test_a_policy_reads_as_it_was_written_with_a_byte_order_mark_too(
 
 
 OTHER_VALUES: dict[str, Any] = {
-    "threshold": 42, "procedure": "fixed-sequence", "risk": 0.2, "delta": 0.1, "n": 201, "data_hash": "abd", "model": "n",
-    "format": "integer", "template": {"enable_thinking": False}, "on_local_failure": "defer", "confidences": {"40": 81, "95": 100}, "never_confident": 21,
+    "threshold": 0.42, "procedure": "fixed-sequence", "risk": 0.2, "delta": 0.1, "n": 201, "data_hash": "abd", "model": "n",
+    "coverage": 0.4, "min_coverage": 0.1, "on_alarm": "abstain", "replaces": "0123456789ab",
+    "slices": [{"column": "dataset", "value": "a", "responses": 9, "acted_on": 5, "events": 1, "rate": 0.2}],
+    "format": "integer", "template": {"enable_thinking": False}, "on_local_failure": "defer",
+    "confidences": {"0.4": 81, "0.95": 100}, "never_confident": 21,
 }  # fmt: skip
 
 
@@ -114,23 +125,30 @@ def test_the_id_changes_with_the_sampling_and_with_what_is_done_below_the_thresh
     others += [{**data, "sampling": None}, {**data, "otherwise": "defer", "risk": None, "epsilon": 0.1}]
     names = [Policy.model_validate(other).id for other in (data, *others)]
     assert len(set(names)) == len(names)
-    assert {*OTHER_VALUES, "kind", "version", "sampling", "otherwise", "epsilon"} == set(Policy.model_fields)
+    expectation = {"guarantee": "expectation", "delta": None, "procedure": "conformal-risk-control"}
+    assert Policy.model_validate({**data, **expectation}).id not in names
+    others_than = {"kind", "version", "sampling", "otherwise", "epsilon", "guarantee"}
+    assert {*OTHER_VALUES, *others_than} == set(Policy.model_fields)
 
 
 @pytest.mark.parametrize(
     "change, told",
     [
         ({"kind": "policy"}, "not a policy; write one with calibsft certify or route"),
-        ({"version": 1}, "policy version 1 is not 2; use the calibsft that wrote it"),
-        ({"version": None}, "policy version None is not 2"),
+        ({"version": 1}, "policy version 1 is not 3; use the calibsft that wrote it"),
+        ({"version": None}, "policy version None is not 3"),
         ({"threshhold": 3}, "unknown key 'threshhold'; did you mean 'threshold'?"),
         ({"sampling": {"heat": 1}}, "unknown key 'sampling.heat'; known: temperature"),
-        ({"threshold": 0.83}, "threshold = 0.83: input should be a valid integer; correct that key"),
-        ({"threshold": 83.0}, "threshold = 83.0: input should be a valid integer"),
-        ({"threshold": "83"}, "threshold = '83': input should be a valid integer"),
-        ({"threshold": True}, "threshold = True: input should be a valid integer"),
-        ({"threshold": 101}, "threshold = 101: input should be less than or equal to 100"),
-        ({"threshold": -1}, "threshold = -1: input should be greater than or equal to 0"),
+        ({"threshold": 0.835}, "0.835 is no multiple of 0.01; confidences in a policy have two decimals: correct it"),
+        ({"threshold": 83}, "threshold = 83: input should be less than or equal to 1; correct that key"),
+        ({"threshold": "0.83"}, "threshold = '0.83': input should be a valid number"),
+        ({"threshold": True}, "threshold = True: input should be a valid number"),
+        ({"threshold": -0.1}, "threshold = -0.1: input should be greater than or equal to 0"),
+        ({"guarantee": "certain"}, "guarantee = 'certain' (known: high-probability, expectation)"),
+        ({"guarantee": "expectation"}, "a guarantee with high probability has a delta, one in expectation has none"),
+        ({"procedure": "bonferroni"}, "unknown procedure 'bonferroni' (known: union, fixed-sequence, recycled, split)"),
+        ({"delta": None, "guarantee": "expectation"}, "unknown procedure 'union' (known: conformal-risk-control)"),
+        ({"on_alarm": "ring"}, "on_alarm = 'ring' (known: warn, abstain, defer)"),
         ({"risk": 1}, "risk = 1: input should be less than 1"),
         ({"risk": float("nan")}, "risk = nan: input should be"),
         ({"risk": None}, "a policy that abstains has a risk, one that defers an epsilon, and none has both; change"),
@@ -139,8 +157,8 @@ def test_the_id_changes_with_the_sampling_and_with_what_is_done_below_the_thresh
         ({"otherwise": "guess"}, "otherwise = 'guess' (known: abstain, defer)"),
         ({"on_local_failure": "abstain"}, "on_local_failure = 'abstain' (known: defer, error)"),
         ({"format": "percent"}, "unknown confidence format 'percent' (known: probability,"),
-        ({"confidences": {"101": 1}}, "input should be less than or equal to 100"),
-        ({"confidences": {"40": -1}}, "confidences.40 = -1: input should be greater than or equal to 0"),
+        ({"confidences": {"40": 1}}, "input should be less than or equal to 1"),
+        ({"confidences": {"0.4": -1}}, "confidences.0.4 = -1: input should be greater than or equal to 0"),
         ({"model": ""}, "model = '': string should have at least 1 character"),
         ({"n": 0}, "n = 0: input should be greater than or equal to 1"),
     ],
@@ -195,3 +213,48 @@ def test_only_a_policy_is_ever_overwritten(tmp_path: Path, data: dict[str, Any])
         write_policy(path, policy)
     write_policy(path, policy, force=True)
     assert read_policy(path) == policy and [file.name for file in tmp_path.iterdir()] == ["p.json"]
+
+
+# Policies of the version that wrote whole hundredths
+
+
+def of_hundredths(data: dict[str, Any]) -> dict[str, Any]:
+    """The same policy as the older version wrote it."""
+    newer = ("guarantee", "coverage", "min_coverage", "slices", "on_alarm", "replaces")
+    older = {name: value for name, value in data.items() if name not in newer}
+    return {**older, "version": 2, "threshold": 41, "confidences": {"40": 80, "95": 100}}
+
+
+def test_a_policy_of_hundredths_is_read_with_a_warning(
+    tmp_path: Path, data: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(json.dumps(of_hundredths(data)))
+    assert read_policy(path) == Policy.model_validate(data)
+    said = capsys.readouterr().err
+    assert (
+        "p.json: a policy of version 2, whose threshold 41 means 0.41; write it again with calibsft certify"
+        in said
+    )
+    path.write_text(json.dumps({**of_hundredths(data), "threshold": None}))
+    assert (read_policy(path).threshold, read_policy(path).coverage) == (None, 0.0)
+
+
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        (
+            {"threshold": 0.41},
+            "not a whole policy of version 2; write it again with calibsft certify or route",
+        ),
+        ({"threshold": 101}, "threshold = 1.01: input should be less than or equal to 1"),
+        ({"confidences": {"high": 1}}, "not a whole policy of version 2"),
+        ({"confidences": [1]}, "not a whole policy of version 2"),
+        ({"n": 0}, "not a whole policy of version 2"),
+        ({"risk": None}, "a policy that abstains has a risk"),
+    ],
+)
+def test_a_broken_policy_of_hundredths_is_refused(
+    tmp_path: Path, data: dict[str, Any], change: dict[str, Any], told: str
+) -> None:
+    assert told in refused(tmp_path / "p.json", json.dumps({**of_hundredths(data), **change}))

@@ -15,6 +15,7 @@ from calibsft.doctor.plugins import plugin_findings
 from calibsft.doctor.trial import try_module
 from calibsft.engines import ENGINES
 from calibsft.integrations.exports import TRAINERS
+from calibsft.integrations.plugins import PLUGINS
 from command import Command
 
 
@@ -66,8 +67,8 @@ def test_an_engine_is_absent_broken_or_there(modules: Path, monkeypatch: pytest.
         assert (broken.state, broken.detail) == ("broken", "ImportError: of another CUDA")
 
 
-def test_a_trainer_that_has_not_taken_the_plug_in_is_told(modules: Path) -> None:
-    for name, trainer in TRAINERS.items():
+def test_a_library_that_has_not_taken_the_plug_in_is_told(modules: Path) -> None:
+    for name, trainer in {**TRAINERS, **PLUGINS}.items():
         package = modules / trainer.package
         package.mkdir()
         (package / "__init__.py").write_text(
@@ -76,7 +77,7 @@ def test_a_trainer_that_has_not_taken_the_plug_in_is_told(modules: Path) -> None
         (found,) = (finding for finding in plugin_findings() if finding.name == name)
         assert (
             found.state == "broken"
-            and "ModuleNotFoundError" in found.detail
+            and ("ModuleNotFoundError" in found.detail or "ImportError" in found.detail)
             and trainer.manual in found.remedy
         )
         shutil.rmtree(package)
@@ -96,7 +97,8 @@ def test_packages_that_are_missing_or_too_old_are_named(monkeypatch: pytest.Monk
     assert [(one.name, one.state) for one in wrong] == [("polars", "broken"), ("nowhere", "broken")]
     assert "needed is >=99" in wrong[0].detail and wrong[1].remedy.startswith("pip install 'nowhere>=2")
     assert summary.detail == "1 of 3 are installed and fit"
-    (serve,) = packages.extra_findings()
+    otel, serve = packages.extra_findings()
+    assert (otel.name, otel.state) == ("otel", "ok")  # asks for nothing here
     assert (serve.name, serve.state, serve.remedy) == ("serve", "absent", "pip install 'calibsft[serve]'")
 
 

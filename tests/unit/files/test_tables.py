@@ -109,9 +109,9 @@ def test_a_missing_column_is_named_with_the_nearest_one(tmp_path: Path) -> None:
 
 def test_require_columns_looks_at_names_only() -> None:
     frame = pl.DataFrame({"a": [None, 1]})
-    require_columns(Path("x.csv"), frame, ("a",))
+    require_columns(Path("x.csv"), frame.columns, ("a",))
     with pytest.raises(InputError, match=r"x\.csv: column 'b' is missing; the file needs a, b and has a"):
-        require_columns(Path("x.csv"), frame, ("a", "b"))
+        require_columns(Path("x.csv"), frame.columns, ("a", "b"))
 
 
 def test_an_empty_cell_is_named_by_its_row(tmp_path: Path) -> None:

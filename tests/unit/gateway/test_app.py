@@ -2,12 +2,13 @@
 
 import json
 import select
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ BEARER = {"authorization": f"Bearer {TOKEN}"}
 STRONG_ANSWER = "canary-strong-answer"
 # Whatever a client or a model says in these tests, and every secret: none of it belongs in a log.
 CANARIES = ("canary", "57*77", "127.0.0.1:1/")
-FIELDS = {"decision", "reason", "confidence", "threshold", "policy"}
+FIELDS = {"decision", "reason", "confidence", "threshold", "guarantee", "policy", "id"}
 
 
 @pytest.fixture(scope="module")
@@ -169,7 +170,7 @@ def test_a_confident_answer_is_an_ordinary_completion(abstaining: Running, local
     assert found["id"] == f"chatcmpl-{response.headers['x-request-id']}"
     assert found["usage"] == {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
     assert decided(response, found["calibsft"]) == ("answered", "confident")
-    assert (found["calibsft"]["confidence"], found["calibsft"]["threshold"]) == (0.95, 50)
+    assert (found["calibsft"]["confidence"], found["calibsft"]["threshold"]) == (0.95, 0.5)
 
 
 def test_the_same_in_pieces(abstaining: Running, local: Scripted) -> None:
@@ -265,6 +266,67 @@ def test_a_deferred_stream_is_the_strong_models_own(
     assert decided(response, found[0].pop("calibsft")) == ("deferred", "malformed")
     assert found == own
     assert strong.bodies[0]["stream_options"] == {"include_usage": True}
+
+
+USAGE = {"prompt_tokens": 30, "completion_tokens": 5, "total_tokens": 35}
+
+
+@pytest.mark.parametrize("options", [None, {}, {"include_usage": False}, {"other": 1, "include_usage": None}])
+def test_the_tokens_of_a_stream_are_counted_and_not_shown_unasked(
+    deferring: Running, local: Scripted, strong: Scripted, options: Any
+) -> None:
+    before = metrics(deferring)
+    local.answer = lambda asked: says("malformed")
+    alone = {"choices": [], "usage": USAGE}
+    strong.answer = lambda asked: streams(chunk("a"), chunk(None, "stop"), alone)
+    found = events(ask(deferring, stream=True, stream_options=options))
+    assert [one["choices"] != [] for one in found] == [True, True]
+    assert strong.bodies[0]["stream_options"] == {**(options or {}), "include_usage": True}
+    assert strong_tokens(before, metrics(deferring)) == {"prompt": 30, "completion": 5}
+
+
+def strong_tokens(before: "Values", after: "Values") -> dict[str, float]:
+    found = change(before, after, "calibsft_tokens_total")
+    return {kind: count for (kind, server), count in found.items() if server == "strong"}
+
+
+def test_of_counts_that_grow_the_last_is_taken_and_other_chunks_stay_as_they_are(
+    deferring: Running, local: Scripted, strong: Scripted
+) -> None:
+    before = metrics(deferring)
+    local.answer = lambda asked: says("malformed")
+    grown = [{**USAGE, "completion_tokens": count} for count in (1, 2, 3)]
+    own = [chunk("a", usage=grown[0]), chunk("b", usage=grown[1]), chunk(None, "stop", usage=grown[2])]
+    strong.answer = lambda asked: streams(*own)
+    found = events(ask(deferring, stream=True))
+    del found[0]["calibsft"]
+    assert found == own
+    assert strong_tokens(before, metrics(deferring)) == {"prompt": 30, "completion": 3}
+
+
+def test_tokens_of_a_stream_that_breaks_are_counted_as_far_as_they_are_known(
+    deferring: Running, local: Scripted, strong: Scripted
+) -> None:
+    before = metrics(deferring)
+    local.answer = lambda asked: says("malformed")
+    strong.answer = lambda asked: streams(chunk("a", usage=USAGE), done=False)
+    assert b"upstream_broken" in ask(deferring, stream=True).content
+    assert strong_tokens(before, metrics(deferring)) == {"prompt": 30, "completion": 5}
+
+
+def test_a_server_that_refuses_to_count_is_asked_without_from_then_on(
+    folder: Path, local: Scripted, strong: Scripted
+) -> None:
+    def choosy(asked: Asked) -> Sent:
+        return fails(400) if "stream_options" in asked.body else streams(chunk("a", "stop"))
+
+    local.answer, strong.answer = (lambda asked: says("malformed")), choosy
+    with watched(policy_file(folder), local.url, strong.url) as running:
+        for _ in range(2):
+            assert text_in(events(ask(running, stream=True))) == "a"
+        refused = ask(running, stream=True, stream_options={"include_usage": True})
+        assert refused.json()["error"]["code"] == "upstream_refused"
+    assert ["stream_options" in body for body in strong.bodies] == [True, False, False, True]
 
 
 def test_a_question_of_megabytes_is_asked_whole(abstaining: Running, local: Scripted) -> None:
@@ -386,6 +448,42 @@ def test_a_deferred_stream_that_cannot_begin_is_an_ordinary_error(
     assert (response.status_code, response.json()["error"]["code"]) == (status, code)
 
 
+@pytest.mark.parametrize(
+    "asked_for, told",
+    [
+        ("17", "17"),
+        ("0", None),
+        ("999999", "3600"),
+        ("soon", None),
+        ("-3", None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", None),
+    ],
+)
+@pytest.mark.parametrize("status, stream", [(429, False), (429, True), (503, False)])
+def test_a_client_is_told_how_long_a_busy_server_wants_to_be_left_alone(
+    hasty: Running,
+    local: Scripted,
+    strong: Scripted,
+    status: int,
+    stream: bool,
+    asked_for: str,
+    told: str | None,
+) -> None:
+    local.answer = lambda asked: says("malformed")
+    strong.answer = lambda asked: fails(status, retry_after=asked_for)
+    response = ask(hasty, stream=stream)
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "upstream_busy")
+    assert response.headers.get("retry-after") == told
+
+
+def test_a_pause_until_a_date_is_told_in_seconds(hasty: Running, local: Scripted, strong: Scripted) -> None:
+    local.answer = lambda asked: says("malformed")
+    strong.answer = lambda asked: fails(
+        429, retry_after=format_datetime(datetime.now(UTC) + timedelta(minutes=10), True)
+    )
+    assert 500 < int(ask(hasty).headers["retry-after"]) <= 600
+
+
 BREAKS = {
     "ends early": streams(chunk("fi"), done=False),
     "error": streams(chunk("fi"), {"error": {"message": STRONG_KEY}}),
@@ -502,11 +600,6 @@ def raw_request(running: Running, stream: bool) -> bytes:
     return f"{head}\r\n\r\n{body}".encode()
 
 
-def connected(running: Running) -> socket.socket:
-    host, _, port = running.url.removeprefix("http://").removesuffix("/v1").partition(":")
-    return socket.create_connection((host, int(port)), PATIENCE)
-
-
 def test_a_client_that_goes_away_takes_its_request_to_the_model_along(
     small: Running, local: Scripted, strong: Scripted
 ) -> None:
@@ -517,7 +610,7 @@ def test_a_client_that_goes_away_takes_its_request_to_the_model_along(
         return Sent(raw=b"")
 
     local.answer = held
-    clients = [connected(small) for _ in range(7)]
+    clients = [small.connected() for _ in range(7)]
     for one in clients:
         one.sendall(raw_request(small, stream=False))
     until(lambda: state(small) == (3, 4) and len(local.chats) == 3)
@@ -546,7 +639,7 @@ def test_a_client_that_leaves_a_stream_frees_its_place(
 
     local.answer = lambda asked: says("malformed")
     strong.answer = lambda asked: Sent(200, endless(asked), EVENTS)
-    with connected(small) as one:
+    with small.connected() as one:
         one.sendall(raw_request(small, stream=True))
         received = b""
         while b"first" not in received:
@@ -563,7 +656,9 @@ def test_health_says_which_policy_is_served(deferring: Running) -> None:
     response = page(deferring, "/healthz")
     assert response.status_code == 200
     policy_id = response.json()["policy"]
-    assert response.json() == {"status": "ok", "policy": policy_id} and len(policy_id) == 12
+    promise = "at most 10 % of accuracy is lost with probability 0.95 or more"
+    assert response.json() == {"status": "ok", "policy": policy_id, "promise": promise, "watch": None}
+    assert len(policy_id) == 12
     assert policy_id in deferring.said()
 
 
@@ -654,6 +749,57 @@ def test_keys_go_to_their_own_server_and_nothing_of_the_clients_headers_does(
     assert STRONG_KEY not in str([one.headers for one in local.asked])
 
 
+PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+ZEROS = f"00-{'0' * 32}-00f067aa0ba902b7-01"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_clients_trace_goes_to_both_servers(
+    deferring: Running, local: Scripted, strong: Scripted, stream: bool
+) -> None:
+    local.answer = lambda asked: says("malformed")
+    traced(deferring, stream, ("traceparent", PARENT), ("tracestate", "a=1"), ("tracestate", "t@b=x y"))
+    for one in (local.chats[0], strong.chats[0]):
+        assert (one.headers["traceparent"], one.headers["tracestate"]) == (PARENT, "a=1,t@b=x y")
+
+
+def traced(running: Running, stream: bool, *headers: tuple[str, str]) -> None:
+    body = {"model": running.model, "messages": [{"role": "user", "content": QUESTION}], "stream": stream}
+    sent = [*BEARER.items(), ("content-type", "application/json"), *headers]
+    response = page(running, "/v1/chat/completions", "POST", content=json.dumps(body), headers=sent)
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize(
+    "parents",
+    [
+        (),
+        ("",),
+        ("canary",),
+        (PARENT, PARENT),
+        (PARENT.upper(),),
+        (f"{PARENT}-more",),
+        (f"ff{PARENT[2:]}",),
+        (ZEROS,),
+        (PARENT.replace("00f067aa0ba902b7", "0" * 16),),
+        (f"cc{PARENT[2:]}-{'x' * 300}",),
+    ],
+    ids=lambda parents: ",".join(parents)[:20] or "none",
+)
+def test_what_is_no_trace_is_left_out(abstaining: Running, local: Scripted, parents: tuple[str, ...]) -> None:
+    traced(abstaining, False, *(("traceparent", one) for one in parents), ("tracestate", "a=1"))
+    assert not {"traceparent", "tracestate"} & local.chats[0].headers.keys()
+
+
+@pytest.mark.parametrize(
+    "state", ["A=1", "a", "a=1,a=2", "a=b=c", ",", f"a={'x' * 600}", ",".join(f"k{n}=v" for n in range(33))]
+)
+def test_a_wrong_state_is_left_out_of_a_right_trace(abstaining: Running, local: Scripted, state: str) -> None:
+    later = f"cc{PARENT[2:]}-what"
+    traced(abstaining, False, ("traceparent", later), ("tracestate", state))
+    assert local.chats[0].headers["traceparent"] == later and "tracestate" not in local.chats[0].headers
+
+
 # Metrics and log
 
 Values = dict[tuple[str, tuple[str, ...]], float]
@@ -721,6 +867,26 @@ def test_everything_is_counted(deferring: Running, local: Scripted, strong: Scri
     assert after[("calibsft_drifted", ())] == 0
 
 
+def test_why_a_response_is_malformed_is_counted_and_logged_without_its_text(
+    abstaining: Running, local: Scripted
+) -> None:
+    before = metrics(abstaining)
+    texts = [
+        "canary",
+        confident("0.95").replace("</think>", ""),
+        confident("canary"),
+        confident("0.95") + ANSWER,
+    ]
+    local.answer = one_after_another(*map(says, texts), sends(completion("canary", finish="length")))
+    ids = [ask(abstaining).headers["x-request-id"] for _ in range(5)]
+    reasons = ["missing_think_end", "missing_think_end", "bad_confidence", "trailing_text", "truncated"]
+    assert change(before, metrics(abstaining), "calibsft_malformed_total") == {
+        (reason,): reasons.count(reason) for reason in reasons
+    }
+    for reason, request_id in zip(reasons, ids, strict=True):
+        assert f"local response malformed ({reason}), chatcmpl-{request_id}\n" in abstaining.said()
+
+
 def test_a_line_of_the_log_tells_status_decision_time_and_id_only(
     abstaining: Running, local: Scripted
 ) -> None:
@@ -740,7 +906,7 @@ def test_ids_are_the_gateways_own(abstaining: Running, local: Scripted) -> None:
 
 
 def test_a_socket_that_is_not_closed_is_used_again(abstaining: Running, local: Scripted) -> None:
-    with connected(abstaining) as one:
+    with abstaining.connected() as one:
         for _ in range(2):
             one.sendall(raw_request(abstaining, stream=True))
             received = b""

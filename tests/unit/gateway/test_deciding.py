@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from calibsft.decisions.selective import hundredths
-from calibsft.gateway.deciding import Cause, Decision, Outcome, Reading, decide, read_response
+from calibsft.decisions.thresholds import hundredths
+from calibsft.gateway.deciding import Cause, Decision, Outcome, Reading, alarmed, decide, read_response
 from calibsft.gateway.replies import finished, text_of
 from calibsft.responses.formats import FORMATS
 from calibsft.responses.parse import Reason, parse
@@ -18,7 +18,7 @@ PROBABILITY = FORMATS["probability"]
 
 def decided(text: str, **fields: Any) -> Decision:
     rules = policy(**fields)
-    return decide(rules, rules.id, read_response(text, True, FORMATS[rules.format]))
+    return decide(rules, rules.id, read_response(text, True, FORMATS[rules.format]), "chatcmpl-1")
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,10 @@ def decided(text: str, **fields: Any) -> Decision:
 def test_a_confidence_is_answered_from_exactly_its_own_threshold_on(
     name: str, stated: str, reached: int
 ) -> None:
-    at = decided(confident(stated), format=name, threshold=reached)
+    at = decided(confident(stated), format=name, threshold=reached / 100)
     assert (at.outcome, at.cause) == (Outcome.ANSWERED, Cause.CONFIDENT)
     if reached < 100:
-        above = decided(confident(stated), format=name, threshold=reached + 1)
+        above = decided(confident(stated), format=name, threshold=(reached + 1) / 100)
         assert (above.outcome, above.cause) == (Outcome.DEFERRED, Cause.NOT_CONFIDENT)
 
 
@@ -61,9 +61,9 @@ def test_threshold_0_answers_all_that_is_well_formed_and_nothing_else() -> None:
     assert decided("", threshold=0).cause is Cause.MALFORMED
 
 
-def test_threshold_100_answers_certainty_only() -> None:
-    assert decided(confident("1.00"), threshold=100).outcome is Outcome.ANSWERED
-    assert decided(confident("0.99"), threshold=100).outcome is Outcome.DEFERRED
+def test_threshold_1_answers_certainty_only() -> None:
+    assert decided(confident("1.00"), threshold=1).outcome is Outcome.ANSWERED
+    assert decided(confident("0.99"), threshold=1).outcome is Outcome.DEFERRED
 
 
 @pytest.mark.parametrize("otherwise, outcome", [("abstain", "abstained"), ("defer", "deferred")])
@@ -95,7 +95,7 @@ def test_a_malformed_response_is_not_confident_whatever_it_states(
 ) -> None:
     text = MALFORMED[reason]
     assert parse(text).reason is reason
-    assert read_response(text, True, PROBABILITY) == Reading(None, None, None)
+    assert read_response(text, True, PROBABILITY) == Reading(None, None, None, reason)
     found = decided(text, otherwise=otherwise, threshold=0)
     assert (found.outcome, found.cause, found.confidence) == (outcome, "malformed", None)
 
@@ -113,14 +113,14 @@ def test_any_plain_decimal_is_a_confidence_and_nothing_else(stated: str, value: 
     "stated, outcome", [("0.9", "answered"), ("0.8999", "deferred"), ("0.90001", "answered")]
 )
 def test_a_confidence_of_any_length_is_compared_with_the_threshold_exactly(stated: str, outcome: str) -> None:
-    assert decided(confident(stated), threshold=90).outcome == outcome
+    assert decided(confident(stated), threshold=0.9).outcome == outcome
 
 
 def test_a_response_cut_off_at_its_limit_is_malformed_however_it_looks() -> None:
     cut = completion(confident("0.95"), finish="length")
     reading = read_response(text_of(cut) or "", finished(cut), PROBABILITY)
-    assert reading == Reading()
-    assert decide(policy(), "p", reading).cause is Cause.MALFORMED
+    assert reading == Reading(malformed=Reason.TRUNCATED)
+    assert decide(policy(), "p", reading, "r").cause is Cause.MALFORMED
 
 
 @pytest.mark.parametrize("finish", ["stop", None, "content_filter", 7, []])
@@ -149,7 +149,7 @@ def test_reasoning_that_stands_in_the_text_too_is_not_put_there_twice() -> None:
 def test_a_reply_of_reasoning_alone_is_malformed() -> None:
     text = text_of(completion(None, reasoning_content=THOUGHT))
     assert text == f"<think>{THOUGHT}</think>"
-    assert read_response(text, True, PROBABILITY) == Reading()
+    assert read_response(text, True, PROBABILITY) == Reading(malformed=Reason.MISSING_ANSWER)
 
 
 def test_no_content_is_an_empty_response() -> None:
@@ -193,7 +193,7 @@ def test_answer_and_reasoning_are_read_without_the_space_around_them() -> None:
 
 @pytest.mark.parametrize("otherwise", ["abstain", "defer"])
 def test_no_response_at_all_is_deferred(otherwise: str) -> None:
-    found = decide(policy(otherwise=otherwise, on_local_failure="defer"), "p", None)
+    found = decide(policy(otherwise=otherwise, on_local_failure="defer"), "p", None, "r")
     assert (found.outcome, found.cause, found.confidence) == (Outcome.DEFERRED, Cause.LOCAL_FAILED, None)
 
 
@@ -203,8 +203,10 @@ def test_a_decision_is_told_in_a_field_and_the_same_in_headers() -> None:
         "decision": "deferred",
         "reason": "not_confident",
         "confidence": 0.29,
-        "threshold": 50,
+        "threshold": 0.5,
+        "guarantee": "high-probability",
         "policy": policy().id,
+        "id": "chatcmpl-1",
     }
     assert found.extension() == fields
     assert found.headers() == {f"x-calibsft-{name}": str(value) for name, value in fields.items()}
@@ -213,4 +215,16 @@ def test_a_decision_is_told_in_a_field_and_the_same_in_headers() -> None:
 def test_what_is_not_known_is_null_in_the_field_and_no_header() -> None:
     found = decided("", threshold=None)
     assert found.extension()["confidence"] is None and found.extension()["threshold"] is None
-    assert found.headers().keys() == {"x-calibsft-decision", "x-calibsft-reason", "x-calibsft-policy"}
+    assert found.headers().keys() == {
+        f"x-calibsft-{name}" for name in ("decision", "reason", "guarantee", "policy", "id")
+    }
+
+
+@pytest.mark.parametrize(
+    "on_alarm, outcome", [("warn", None), ("abstain", Outcome.ABSTAINED), ("defer", Outcome.DEFERRED)]
+)
+def test_an_alarm_does_what_the_policy_says(on_alarm: str, outcome: Outcome | None) -> None:
+    found = alarmed(policy(on_alarm=on_alarm), "p", "r")
+    assert (found.outcome if found else None) == outcome
+    if found:
+        assert (found.cause, found.confidence, found.id) == (Cause.ALARM, None, "r")

@@ -16,6 +16,7 @@ from calibsft.gateway.drift import WINDOW, Drift
 from calibsft.gateway.gateway import Gateway
 from calibsft.gateway.meters import Meters
 from calibsft.gateway.requests import read_request
+from calibsft.gateway.traces import Trace
 from calibsft.gateway.upstream import Upstream
 from gateway_process import policy
 from scripted_server import Scripted, confident, says, scripted_server
@@ -26,7 +27,9 @@ SHORT = 40
 
 def calibrated_on(reached: Iterable[int], **fields: Any) -> Policy:
     counts = Counter(int(one) for one in reached)
-    return policy(never_confident=counts.pop(-1, 0), confidences=dict(counts), **fields)
+    never = counts.pop(-1, 0)
+    stated = {reached / 100: count for reached, count in counts.items()}
+    return policy(never_confident=never, confidences=stated, **fields)
 
 
 def windows(found: Drift, reached: np.ndarray) -> list[bool]:
@@ -122,7 +125,7 @@ async def live(rules: Policy, local: Scripted, texts: Iterable[str]) -> tuple[by
         for text in texts:
             local.reset(lambda asked, text=text: says(text))
             for _ in range(SHORT):
-                reply = await live_gateway.reply(read_request(ASKED, "m"), "id")
+                reply = await live_gateway.reply(read_request(ASKED, "m"), "id", Trace({}))
                 reply.held.close()
             pages.append(meters.page())
     finally:
@@ -164,4 +167,4 @@ def test_without_counts_there_is_no_word_of_drift(local: Scripted, caplog: pytes
     with caplog.at_level(logging.INFO, "calibsft.gateway"):
         page, _ = asyncio.run(live(policy(otherwise="abstain"), local, [confident("0.95"), "nothing"]))
     assert gauges(page) == (0, 0)
-    assert not caplog.records
+    assert "calibration" not in caplog.text

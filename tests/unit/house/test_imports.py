@@ -57,10 +57,12 @@ def test_help_version_and_dry_run_load_no_torch(arguments: list[str]) -> None:
         "pipeline",
         "prior",
         "engines",
+        "monitoring",
         "report.terminal",
         "report.scores",
         "report.decisions",
         "report.diagnosis",
+        "report.monitoring",
     ],
 )
 def test_parts_that_need_no_model_load_no_torch(module: str) -> None:

@@ -66,12 +66,16 @@ MALFORMED = {
 OTHER_ROLES = {
     # The library that loads a checkpoint, as cards name it; its version, in a study.
     ("engine", "transformers"): {"cards.py", "reproduction/document.py"},
-    # What samples in verl, by verl's name for it; the package that serves a policy in training.
+    # What samples in verl, by verl's name for it; the package that serves a policy in training; a kind of server, as
+    # a router names it.
     ("engine", "vllm"): {
+        "integrations/routers/semantic_router.py",
         "integrations/verl/rl_config.py",
         "engines/policy/serve.py",
         "engines/policy/weights.py",
     },
+    # Whose API it is, by OpenTelemetry's conventions.
+    ("engine", "openai"): {"gateway/telemetry.py"},
     # A benchmark's own grader has its name.
     ("benchmark", "hotpotqa"): {"verify/__init__.py", "verify/hotpotqa.py"},
     ("benchmark", "drop"): {"verify/__init__.py", "verify/drop.py"} | MALFORMED,
@@ -93,8 +97,13 @@ OTHER_ROLES = {
     },
     # The playground's questions name their grader, as a benchmark does.
     ("grader", "exact"): {"playground/world.py", "playground/study/questions.py"},
-    # A part of a chat message and of a completion in OpenAI's protocol.
-    ("grader", "text"): {"gateway/requests.py", "engines/openai/protocols.py"},
+    # A part of a chat message and of a completion in OpenAI's protocol; a column of a user's file.
+    ("grader", "text"): {
+        "gateway/requests.py",
+        "engines/openai/protocols.py",
+        "files/chats.py",
+        "files/dialect.py",
+    },
     ("grader", "drop"): MALFORMED,
     # A column of confidences in a user's file.
     ("target", "stated"): {"verify/files.py"},

@@ -108,8 +108,8 @@ def test_a_line_that_is_no_object_is_named(tmp_path: Path, line: str, packed: bo
 def test_a_missing_column_of_json_is_named_with_the_nearest(tmp_path: Path) -> None:
     path = write(tmp_path, "a.jsonl", '{"confidance": 0.5, "correct": 1}\n')
     assert refusal(path) == (
-        f"{path}: column 'confidence' is missing (there is 'confidance': rename it);"
-        " the file needs confidence, correct and has confidance, correct"
+        f"{path}: column 'confidence' is missing, but 'confidance' is there;"
+        " add --columns confidence=confidance"
     )
 
 

@@ -16,8 +16,8 @@ def test_json_and_csv_keep_their_order() -> None:
     of_tables = [name for name in METRICS if name != questions]
     assert list(evaluate([0.5], [1], ["q"])) == ["n", *of_tables, questions, "ece_convention", "questions"]
     assert " ".join(COLUMNS) == (
-        "n pass@1 mean_confidence auroc brier ece pce cap_brier e_aurc rce rce_tie support top1 top3 effective_support"
-        " extreme_share unreadable malformed pearson spearman"
+        "n pass@1 mean_confidence auroc brier mcb dsc unc ece smooth_ece pce cap_brier e_aurc rce rce_tie support top1 top3"
+        " effective_support extreme_share unreadable malformed pearson spearman"
     )
 
 
@@ -35,7 +35,9 @@ def test_a_report_shows_every_metric_once() -> None:
 
 
 def test_intervals_are_of_what_is_judged_or_in_the_headline() -> None:
-    assert " ".join(COMPARED) == "pass@1 auroc brier ece pce cap_brier e_aurc rce rce_tie effective_support"
+    assert " ".join(COMPARED) == (
+        "pass@1 auroc brier mcb dsc ece smooth_ece pce cap_brier e_aurc rce rce_tie effective_support"
+    )
 
 
 def test_every_metric_is_described_in_lists_and_in_the_docs() -> None:

@@ -205,7 +205,7 @@ def test_boolean_or_nested_confidences_are_malformed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "header, complaint",
     [
-        ("confidance,correct", r"column 'confidence' is missing \(there is 'confidance'"),
+        ("confidance,correct", "column 'confidence' is missing, but 'confidance' is there"),
         ("confidence,right", "column 'correct' is missing"),
     ],
 )

@@ -18,7 +18,17 @@ from matplotlib.image import imread
 from scipy.stats import pearsonr, spearmanr
 
 from calibsft.decisions import answered_held_out, perfect_ranking
-from calibsft.metrics import ConfidenceTable, expected_calibration_error, reliability_bins
+from calibsft.metrics import (
+    ConfidenceTable,
+    discrimination,
+    expected_calibration_error,
+    miscalibration,
+    recalibrated,
+    reliability_bins,
+    uncertainty,
+)
+from calibsft.metrics.calibrated_outcomes import consistency_band
+from calibsft.metrics.calibration_check import one_response_each
 from calibsft.report.figures import FIGURES, THEMES, confidence, reliability, render, show_all
 from calibsft.report.figures.coverage import RISKS
 from calibsft.report.figures.panels import LOOKS, UNRELATED, groups_of
@@ -163,7 +173,7 @@ def test_the_same_run_gives_the_same_bytes_in_every_theme_and_kind() -> None:
     shuffled = [
         replace(model, rows=model.rows.sample(fraction=1, shuffle=True, seed=3)) for model in (BASE, TUNED)
     ]
-    for name in ("confidence", "coverage", "correlation", "budgets"):
+    for name in ("confidence", "reliability-curve", "coverage", "correlation", "budgets"):
         first, second = (
             show(FIGURES[name], summary_of(*models), list(KINDS)) for models in ((BASE, TUNED), shuffled)
         )
@@ -192,7 +202,11 @@ def test_drawing_changes_no_setting_of_matplotlib() -> None:
 
 def test_figures_without_anything_to_show_are_left_out() -> None:
     bare = ModelResult("x", ROWS.select("confidence", "correct"))
-    assert [shown.name for shown in show_all(summary_of(bare))] == ["confidence", "reliability"]
+    assert [shown.name for shown in show_all(summary_of(bare))] == [
+        "confidence",
+        "reliability",
+        "reliability-curve",
+    ]
     assert show_all(summary_of()) == []
 
 
@@ -224,6 +238,42 @@ def test_reliability_bars_are_the_bins_of_the_ece_in_the_title(monkeypatch: pyte
     assert upper.get_title(loc="left") == f"Base\npooled ECE {expected_calibration_error(table):.3f}"
 
 
+def test_the_reliability_curve_and_its_corner_are_those_of_the_metrics() -> None:
+    upper, lower = panels(drawn("reliability-curve", UNREAD))
+    table = counted(UNREAD)
+    stated, right = line(upper, "recalibrated confidence")
+    assert stated == table.values.tolist() and right == recalibrated(table).tolist()
+    (corner,) = (text.get_text() for text in upper.texts)
+    parts = (miscalibration(table), discrimination(table), uncertainty(table))
+    assert corner.split() == ["MCB", f"{parts[0]:.3f}", "DSC", f"{parts[1]:.3f}", "UNC", f"{parts[2]:.3f}"]
+    assert sum(bar.get_height() for bar in lower.patches) == table.responses
+
+
+def test_the_band_is_of_one_readable_response_to_each_question() -> None:
+    (band,) = panels(drawn("reliability-curve", UNREAD))[0].collections
+    readable = UNREAD.rows.drop_nulls("confidence")
+    stated, low, high = consistency_band(counted(replace(UNREAD, rows=one_response_each(readable))))
+    corners = {(round(x, 9), round(y, 9)) for x, y in band.get_paths()[0].vertices.tolist()}
+    for x, y in zip([*stated, *stated], [*low, *high], strict=True):
+        assert (round(x, 9), round(y, 9)) in corners
+
+
+def test_a_single_confidence_has_a_band_that_can_be_seen() -> None:
+    (band,) = panels(drawn("reliability-curve", ModelResult("x", rows_of(confidence=pl.lit(0.7)))))[
+        0
+    ].collections
+    x, y = band.get_paths()[0].vertices.T
+    assert np.ptp(x) > 0.01 and np.ptp(y) > 0.01 and y.min() < 0.7 < y.max()
+
+
+def test_the_corner_of_numbers_is_where_the_curve_is_not() -> None:
+    sure, unsure = (
+        panels(drawn("reliability-curve", ModelResult("x", rows_of(correct=pl.lit(right)))))[0].texts[0]
+        for right in (False, True)
+    )
+    assert sure.get_position()[1] > 0.5 > unsure.get_position()[1]
+
+
 def test_distribution_bars_hold_every_readable_response(monkeypatch: pytest.MonkeyPatch) -> None:
     heights: list[list[float]] = []
     monkeypatch.setattr(confidence, "bars", lambda _ax, _left, height, *_, **__: heights.append(height))
@@ -237,7 +287,7 @@ def test_distribution_bars_hold_every_readable_response(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("count", [1, 3, 5])
 def test_figures_have_a_panel_per_model_and_text_as_text(count: int) -> None:
     models = [ModelResult(f"model {index}", ROWS) for index in range(count)]
-    for name in ("confidence", "reliability", "correlation"):
+    for name in ("confidence", "reliability", "reliability-curve", "correlation"):
         text = svg(name, *models)
         assert len(set(re.findall(r"model \d", text))) == count
         assert "<metadata" not in text and "DOCTYPE" not in text
@@ -271,7 +321,7 @@ def test_targets_may_be_words_and_confidences_may_be_all_unreadable() -> None:
     assert ">low<" in text and "8 responses" in text
     unread = ROWS.with_columns(confidence=pl.lit(None, dtype=pl.Float64))
     assert "no readable confidence" in svg("confidence", ModelResult("x", unread))
-    for name in ("reliability", "correlation", "coverage"):
+    for name in ("reliability", "reliability-curve", "correlation", "coverage"):
         assert drawn(name, ModelResult("x", unread)) is not None
 
 
@@ -296,7 +346,7 @@ def test_every_file_has_its_own_name_in_the_legend() -> None:
 
 def test_labels_are_names_and_never_formulas_or_control_sequences() -> None:
     label = "$\\frac{1}{0}$ \x1b[31m\u202e"
-    for name in ("confidence", "reliability", "correlation", "coverage"):
+    for name in ("confidence", "reliability", "reliability-curve", "correlation", "coverage"):
         text = re.sub("<!--.*?-->", "", svg(name, ModelResult(label, ROWS), MODEL), flags=re.S)
         assert "$\\frac{1}{0}$" in text and "\x1b" not in text and "\u202e" not in text
 

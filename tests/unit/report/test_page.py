@@ -217,7 +217,14 @@ def test_report_writes_page_markdown_and_figures_and_leaves_nothing_else(tmp_pat
         "report.md",
         *(
             f"figures/{name}{theme}.{kind}"
-            for name in ("confidence", "reliability", "correlation", "coverage", "targets")
+            for name in (
+                "confidence",
+                "reliability",
+                "reliability-curve",
+                "correlation",
+                "coverage",
+                "targets",
+            )
             for theme in ("", "-dark")
             for kind in ("svg", "png")
         ),

@@ -62,7 +62,9 @@ def test_the_theme_changes_the_colours(calibsft: Command, run: Path, tmp_path: P
     assert "#0072b2" in light and "#0072b2" not in dark and "#56b4e9" in dark
 
 
-@pytest.mark.parametrize("name", ["confidence", "reliability", "correlation", "coverage"])
+@pytest.mark.parametrize(
+    "name", ["confidence", "reliability", "reliability-curve", "correlation", "coverage"]
+)
 def test_files_are_drawn_side_by_side_by_their_names(calibsft: Command, tmp_path: Path, name: str) -> None:
     answers().write_csv(tmp_path / "before.csv")
     answers().write_parquet(tmp_path / "after.v2.parquet")
@@ -162,7 +164,7 @@ def test_single_benchmarks_are_drawn_from_their_own_responses(
         answers().filter(dataset=name).write_csv(tmp_path / f"{name}.csv")
         (tmp_path / "alone").mkdir(exist_ok=True)
         (tmp_path / f"{name}.csv").rename(tmp_path / "alone" / "eval-base.csv")
-        for figure in ("reliability", "confidence", "coverage"):
+        for figure in ("reliability", "reliability-curve", "confidence", "coverage"):
             options = ("--benchmark", name, "-o", "own.svg")
             assert calibsft("plot", figure, run, *options)[0] == 0
             own = (tmp_path / "own.svg").read_bytes()

@@ -484,7 +484,7 @@ def test_the_page_gains_the_figures_of_what_was_measured_and_nothing_without_rl(
     page = write_report(measured, tmp_path / "rl", ["svg"])
     names = {path.stem for path in (page.parent / "figures").iterdir()}
     added = {"calibration-curves", "exploration-curves", "held-out-curves", "gradient-shares"}
-    always = {"confidence", "reliability", "correlation", "coverage"}
+    always = {"confidence", "reliability", "reliability-curve", "correlation", "coverage"}
     assert names == {f"{name}{theme}" for name in always | added for theme in ("", "-dark")}
     text = (page.parent / "report.md").read_text()
     assert "rolling mean over about a tenth of the steps, at most 11" in text

@@ -87,7 +87,7 @@ def test_the_training_set_has_its_columns(built: Build) -> None:
     table = built(rows_of())
     assert table.columns == [
         "draw", "dataset", "question_id", "sample", "question", "response", "target", "target_numerator",
-        "target_denominator", "stratum_numerator", "stratum_denominator", "correct", "q", "successes", "rollouts", "token_ids",
+        "target_denominator", "stratum_numerator", "stratum_denominator", "correct", "q", "successes", "rollouts", "token_ids", "prompt", "completion",
     ]  # fmt: skip
     assert table["token_ids"].null_count() == len(table)
     assert set(table["dataset"]) == {""}

@@ -24,6 +24,8 @@ from calibsft.sft.fine_tune import encode_rows
 from command import Command
 
 FIRST = {"q1": "RRRW", "q2": "RWWW", "q3": "RRWW"}
+# What differs between training sets in different formats.
+TEXTS = ("response", "prompt", "completion")
 NEW = ("integer", "linguistic", "probability-0.05")
 
 
@@ -65,7 +67,7 @@ def test_another_format_changes_prompt_and_value_and_nothing_else(
     assert code == 0, err
     assert f"confidences rewritten from probability to {name}" in out
     same, other = (pl.read_parquet(f"{folder}/sft.parquet") for folder in ("same", "other"))
-    assert other.drop("response").equals(same.drop("response"))
+    assert other.drop(TEXTS).equals(same.drop(TEXTS))
     for before, after in zip(same["response"], other["response"], strict=True):
         assert around_the_value(after, name) == around_the_value(before, "probability")
     for row in other.iter_rows(named=True):
@@ -168,7 +170,7 @@ def test_a_run_of_probabilities_becomes_a_training_set_of_digits(
     )
     assert code == 0, err
     same, other = (pl.read_parquet(f"{folder}/sft.parquet") for folder in ("same", "other"))
-    assert other.drop("response").equals(same.drop("response"))
+    assert other.drop(TEXTS).equals(same.drop(TEXTS))
     assert all(parse(text, "integer").ok for text in other["response"])
 
 

@@ -3,9 +3,7 @@
 All of it before any response is paid for: a wrong address, name or tokenizer is one sentence at once.
 """
 
-import asyncio
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 from calibsft.engines.engine import Request, Sampling, Tokenizer, Tokens
@@ -15,11 +13,10 @@ from calibsft.engines.openai.protocols import PLAIN, Chat, Completions, Way
 from calibsft.errors import InputError
 from calibsft.hub import name_and_revision
 from calibsft.progress import info
-from calibsft.served.checks import SAMPLE_TEXT, served_context
-from calibsft.served.fleet import FIRST_PAUSE, LONGEST_PAUSE, Fleet
-from calibsft.served.pauses import growing_pause
+from calibsft.served.checks import SAMPLE_TEXT, Probe, served_context
+from calibsft.served.fleet import Fleet
 from calibsft.served.role import Role
-from calibsft.served.server import BUSY, Failed, Reply, Server, first_choice
+from calibsft.served.server import Failed, Reply, first_choice
 
 ROLE = Role(
     who="the engine's server",
@@ -37,7 +34,6 @@ CHATS: tuple[tuple[str, Reply], ...] = (
     ("max_tokens", {}),
     ("max_completion_tokens", {}),
 )
-MAX_NAMES = 5
 
 
 def connect(settings: OpenAiSettings, model: str) -> OpenAiEngine:
@@ -49,7 +45,9 @@ def connect(settings: OpenAiSettings, model: str) -> OpenAiEngine:
     end_ids = named_end_ids(tokenizer, checkpoint)
     limits = (settings.concurrency, settings.timeout, settings.retries)
     fleet = Fleet(ROLE, settings.urls, settings.model or name_and_revision(model)[0], *limits)
-    checked = fleet.ask_each(lambda server: _Check(server, settings, model, tokenizer, end_ids).run())
+    checked = fleet.ask_each(
+        lambda server: _Check(Probe(server, settings.retries), settings, model, tokenizer, end_ids).run()
+    )
     ways = [way for way, _ in checked]
     if any(way != ways[0] for way in ways):
         raise InputError(
@@ -65,63 +63,27 @@ def connect(settings: OpenAiSettings, model: str) -> OpenAiEngine:
 class _Check:
     """The check of one server."""
 
-    server: Server
+    probe: Probe
     settings: OpenAiSettings
     model: str
     tokenizer: Tokenizer
     end_ids: Tokens
     common: Reply = field(default_factory=dict)
-    reached: bool = False
 
     async def run(self) -> tuple[Way, int | None]:
         """How the server can be asked, and its context in tokens."""
         try:
-            name, context = await self._served()
+            own = name_and_revision(self.model)[0]
+            name, listed = await self.probe.model(ROLE, self.settings.model, own)
             self.common = {**self.settings.extra, "model": name}
             way = await (self._chat() if self.settings.api == "chat" else self._completions())
         except Failed as failure:
-            name, retries = self.settings.model or self.model, self.settings.retries if self.reached else 0
-            raise ROLE.problem(failure, self.server.url, name, self.settings.timeout, retries) from None
-        return way, context
-
-    async def _ask(self, method: str, path: str, body: Reply | None = None) -> Reply:
-        """The reply. A busy server is asked again, as for responses; one that was never reached is not there."""
-        for attempt in count():
-            try:
-                reply = await self.server.ask(method, path, body)
-                self.reached = True
-                return reply
-            except Failed as failure:
-                passing = failure.status in BUSY or (
-                    self.reached and failure.why in ("unreachable", "timeout")
-                )
-                if not passing or attempt == self.settings.retries:
-                    raise
-                pause = max(failure.pause, growing_pause(FIRST_PAUSE, LONGEST_PAUSE, attempt))
-            await asyncio.sleep(pause)
-        raise AssertionError("unreachable")
-
-    async def _served(self) -> tuple[str, int | None]:
-        """The name of the model at the server, and its context in tokens if the server says that."""
-        wanted = self.settings.model
-        try:
-            listed = (await self._ask("GET", "/models")).get("data")
-        except Failed as failure:
-            if failure.status not in (404, 405) or wanted is None:
-                raise
-            listed = None
-        found = {m["id"]: m for m in listed or () if isinstance(m, dict) and isinstance(m.get("id"), str)}
-        if wanted is not None and not found:
-            # Some servers do not list their models. The next request shows whether this one is there.
-            return wanted, None
-        own = name_and_revision(self.model)[0]
-        name = wanted or (own if own in found or len(found) != 1 else next(iter(found)))
-        if name not in found:
-            names = ", ".join(f"'{known}'" for known in list(found)[:MAX_NAMES]) or "none"
-            raise InputError(
-                f"{ROLE.who} at {self.server.url} has no model '{name}' (it lists {names}); correct {ROLE.model}"
+            name, retries = (
+                self.settings.model or self.model,
+                self.settings.retries if self.probe.reached else 0,
             )
-        return name, served_context(found[name])
+            raise ROLE.problem(failure, self.probe.server.url, name, self.settings.timeout, retries) from None
+        return way, served_context(listed)
 
     async def _completions(self) -> Way:
         """Completions of token ids, if the server gives them; else chat, unless the settings exclude that."""
@@ -129,14 +91,14 @@ class _Check:
         probe = self.common | {"prompt": SAMPLE_TEXT, "max_tokens": 1, "temperature": 0, "logprobs": 1}
         for exact in ({"return_token_ids": True}, {}):
             try:
-                reply = await self._ask("POST", "/completions", probe | exact)
+                reply = await self.probe.ask("POST", "/completions", probe | exact)
                 choice = first_choice(reply)
                 self._compare(choice.get("prompt_token_ids"), reply.get("usage"))
                 gives_ids = isinstance(choice.get("token_ids"), list)
                 way = Completions(self.tokenizer, self.end_ids, gives_ids, self.common)
                 # A request as all others will be: some servers take texts only, or refuse fields that they do not know.
                 asked = way.body(Request(self._ids(), (0,)), 0, Sampling(0, max_new_tokens=1))
-                first_choice(await self._ask("POST", way.path, asked))
+                first_choice(await self.probe.ask("POST", way.path, asked))
             except Failed as failure:
                 if failure.status in (404, 405, 501) or failure.refused:
                     continue
@@ -144,7 +106,7 @@ class _Check:
             return way
         if self.settings.api == "completions":
             raise InputError(
-                f"{ROLE.who} at {self.server.url} takes no prompts as token ids; set engine.api to chat"
+                f"{ROLE.who} at {self.probe.server.url} takes no prompts as token ids; set engine.api to chat"
             )
         return await self._chat()
 
@@ -156,7 +118,7 @@ class _Check:
         if not same:
             source = self.settings.tokenizer or self.model
             raise InputError(
-                f"{ROLE.who} at {self.server.url} has another tokenizer than {source}; serve that model, or name the"
+                f"{ROLE.who} at {self.probe.server.url} has another tokenizer than {source}; serve that model, or name the"
                 " served one with --model or engine.tokenizer"
             )
 
@@ -169,7 +131,7 @@ class _Check:
             common = {**fields, **self.common}
             probe = {"messages": [{"role": "user", "content": "1+1="}], limit: 1}
             try:
-                first_choice(await self._ask("POST", "/chat/completions", {**common, **probe}))
+                first_choice(await self.probe.ask("POST", "/chat/completions", {**common, **probe}))
             except Failed as failure:
                 if not failure.refused:
                     raise

@@ -16,6 +16,7 @@ from calibsft.report.figures.gradient_shares import GRADIENT_SHARES
 from calibsft.report.figures.held_out_curves import HELD_OUT_CURVES
 from calibsft.report.figures.plot import KINDS, Plot, Shown, render, show
 from calibsft.report.figures.reliability import RELIABILITY
+from calibsft.report.figures.reliability_curve import RELIABILITY_CURVE
 from calibsft.report.figures.style import THEMES
 from calibsft.report.figures.targets import TARGETS
 from calibsft.report.summary import RunSummary
@@ -26,6 +27,7 @@ FIGURES: dict[str, Plot] = {
     for plot in (
         CONFIDENCE,
         RELIABILITY,
+        RELIABILITY_CURVE,
         CORRELATION,
         COVERAGE,
         BUDGETS,

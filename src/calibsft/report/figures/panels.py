@@ -10,8 +10,10 @@ from itertools import zip_longest
 from typing import Generic, NamedTuple, TypeVar
 
 import polars as pl
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from calibsft.artifacts.lineage import WARMUP
 from calibsft.metrics import ConfidenceTable
@@ -48,6 +50,7 @@ UNRELATED = (
     (PURPLE, "solid", "D"),
     (ORANGE, "dashed", "v"),
 )
+DIAGRAM_TICKS = (0, 0.25, 0.5, 0.75, 1)
 COLUMNS_PER_ROW = 6
 COLUMN_INCHES = 8.4
 TITLE_CHARACTERS = 24
@@ -141,6 +144,22 @@ def model_panels(
         draw(ax, one)
     shared_legend(figure, axes)
     return figure, axes[: len(shown)]
+
+
+def diagrams(models: Sequence[ModelResult], draw: Callable[[Axes, Axes, ModelResult], None]) -> Figure:
+    """A diagram per model over stated confidence: a share above, counts below, and one legend."""
+    rows, columns, width = grid(len(models))
+    # The space between the two axes of a panel is measured as a share of the whole figure.
+    layout = ConstrainedLayoutEngine(hspace=rcParams["figure.constrained_layout.hspace"] / rows)
+    figure = Figure(figsize=(width * columns, 1.1 * width * rows + 0.3), layout=layout)
+    panels = figure.subfigures(rows, columns, squeeze=False).flat
+    for panel, model in zip(panels, models, strict=False):
+        upper, lower = panel.subplots(2, 1, sharex=True, height_ratios=(5, 2))
+        draw(upper, lower, model)
+        upper.set(xlim=(0, 1), ylim=(0, 1.02), yticks=DIAGRAM_TICKS)
+        lower.set(xlabel="stated confidence", ylabel="count", xticks=DIAGRAM_TICKS)
+    shared_legend(figure, figure.axes)
+    return figure
 
 
 def group_panels(
