@@ -1,5 +1,6 @@
 """README's results: they are those of the generated study, and nothing there was written by hand."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +14,10 @@ def test_the_table_of_results_is_that_of_the_study() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_figures_of_the_study_are_there() -> None:
+def test_the_pictures_are_there_for_light_and_for_dark_pages() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    figures = [part.split('"')[1] for part in text.split("<") if part.startswith(("img", "source"))]
-    shown = [name for part in text.split('"') if (name := part).startswith("docs/reproduction/figures/")]
-    assert len(shown) == len(figures) == 4
-    assert all((ROOT / name).is_file() for name in shown)
+    pictures = re.findall(r'<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)">\n.*src="([^"]+)">', text)
+    assert len(pictures) == text.count("<img") == 3
+    for dark, light in pictures:
+        assert dark == light.replace(".", "-dark.")
+        assert (ROOT / dark).is_file() and (ROOT / light).is_file()
