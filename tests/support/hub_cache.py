@@ -24,6 +24,7 @@ class HubCache:
     ) -> None:
         """A downloaded and prepared dataset."""
         import datasets
+        from datasets.naming import camelcase_to_snakecase
 
         source = self.root / "made" / commit
         source.mkdir(parents=True)
@@ -34,8 +35,9 @@ class HubCache:
         made = datasets.load_dataset(
             "json", data_files={split: str(rows_file)}, split=split, cache_dir=str(source / "prepared")
         )
-        arrow, short = Path(made.cache_files[0]["filename"]), name.rpartition("/")[2]
-        folder = self.root / "prepared" / name.replace("/", "___") / config / "0.0.0" / commit
+        owner, _, last = name.rpartition("/")
+        arrow, short = Path(made.cache_files[0]["filename"]), camelcase_to_snakecase(last)
+        folder = self.root / "prepared" / f"{owner}___{short}" / config / "0.0.0" / commit
         folder.mkdir(parents=True)
         shutil.copy(arrow, folder / f"{short}-{split}.arrow")
         known = json.loads((arrow.parent / "dataset_info.json").read_text())
