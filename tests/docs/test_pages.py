@@ -12,7 +12,7 @@ from command import Command
 from doc_pages import ROOT, blocks, pages
 from doc_reader import Reader, fitting
 from doc_shelf import Shelf
-from doc_tables import ON_THE_DEMO
+from doc_tables import LONG, NEED_THE_DEMO
 from hub_cache import HubCache
 
 
@@ -32,21 +32,30 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
 
 
 WITH_BLOCKS = [page for page in pages() if blocks(page)]
-NEED_THE_DEMO = [page for page in WITH_BLOCKS if fitting(ON_THE_DEMO, name(page))]
+ON_THE_DEMO = [page for page in WITH_BLOCKS if fitting(NEED_THE_DEMO, name(page))]
+OF_MAKE_LONG = [page for page in WITH_BLOCKS if fitting(LONG, name(page))]
 
 
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=name)
 def test_every_block_of_a_page_runs(page: Path, shelf: Shelf, calibsft: Command, tmp_path: Path) -> None:
     with ExitStack() as servers:
-        reader = Reader(tmp_path, calibsft, shelf.lay_out, servers, only_parses=page in NEED_THE_DEMO)
+        reader = Reader(tmp_path, calibsft, shelf.lay_out, servers, page in (*ON_THE_DEMO, *OF_MAKE_LONG))
         wrong = reader.read(blocks(page))
+    assert not wrong, "\n\n".join(wrong)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("page", OF_MAKE_LONG, ids=name)
+def test_every_block_of_a_long_page_runs(page: Path, shelf: Shelf, calibsft: Command, tmp_path: Path) -> None:
+    with ExitStack() as servers:
+        wrong = Reader(tmp_path, calibsft, shelf.lay_out, servers).read(blocks(page))
     assert not wrong, "\n\n".join(wrong)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("page", NEED_THE_DEMO, ids=name)
-def test_pages_on_the_demo_run_after_it(page: Path, calibsft: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", ON_THE_DEMO, ids=name)
+def test_a_page_on_the_demo_runs_after_it(page: Path, calibsft: Command, tmp_path: Path) -> None:
     code, _, said = calibsft("run", "tiny")
     assert code == 0, said
     with ExitStack() as servers:

@@ -73,7 +73,9 @@ class Reader:
     printed
         What commands and Python printed so far.
     addresses, own
-        What stands for the addresses of the page; the files of its own servers, with the addresses at which they listen.
+        Where servers that the page itself starts listen: by the address on the page, and by their file.
+    stand_ins
+        By the address on the page and the model that is asked for, where its stand-in listens.
     after
         The block after the one that is read.
     only_parses
@@ -92,6 +94,7 @@ class Reader:
     names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__main__"})
     addresses: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=lambda: {"CALIBSFT_SERVE_TOKEN": "any"})
+    stand_ins: dict[tuple[str, str], str] = field(default_factory=dict)
     own: dict[str, tuple[str, int]] = field(default_factory=dict)
     running: Running | None = None
     after: Block | None = None
@@ -173,13 +176,15 @@ class Reader:
         return text
 
     def _address(self, named: str, text: str) -> str:
-        """The address of a stand-in, which has the model that a command asks for."""
-        if named not in self.addresses:
-            asked = re.findall(r"--(?:strong-)?model (\S+)", text)
-            server = self.servers.enter_context(scripted_server(answer_any, asked[-1] if asked else "model"))
+        """The address of a server of the page, or of a stand-in with the model that a command asks for."""
+        if named in self.addresses:
+            return self.addresses[named]
+        model = (re.findall(r"--(?:strong-)?model (\S+)", text) or ["model"])[-1]
+        if (named, model) not in self.stand_ins:
+            server = self.servers.enter_context(scripted_server(answer_any, model))
             url = server.url.removesuffix("/v1")
-            self.addresses[named] = url if "//" in named else url.removeprefix("http://")
-        return self.addresses[named]
+            self.stand_ins[named, model] = url if "//" in named else url.removeprefix("http://")
+        return self.stand_ins[named, model]
 
     def _printed_by(self, command: Command, text: str) -> str:
         place = f"{command.place}: {command.text}"
@@ -244,7 +249,6 @@ class Reader:
             k: v for k, v in given.items() if k in ("labels", "name", "local_model", "strong_model") and v
         }
         policy = self.folder / given["policy"]
-        self.addresses.pop("localhost:8000", None)
         self.running = self.servers.enter_context(
             gateway(policy, given["local"], given["strong"], check=True, **told)
         )

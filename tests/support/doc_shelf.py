@@ -285,13 +285,9 @@ def pool() -> Iterable[dict[str, object]]:
 
 
 def responses() -> Iterable[dict[str, object]]:
+    """Responses to grade, half of them by a judge."""
     for i, text in enumerate(products(50)):
-        yield {
-            "question_id": text,
-            "question": text,
-            "response": response(ANSWERS[i % 2], "0.80"),
-            "gold": ANSWERS[0],
-        }
+        yield {**graded(0, text, i % 2 == 0, "0.80"), "kind": ("math", "judge")[i % 4 // 2]}
 
 
 def chats() -> Iterable[dict[str, object]]:

@@ -96,8 +96,11 @@ OTHER_DIGITS = (
     Rule(r"^docs/monitor\.md", "a file of the reader's own"),
 )
 
+# Pages that `make long` follows; `make test` takes their commands apart.
+LONG = (Rule(r"^docs/report\.md", "six reports with all their figures, a quarter of all pages' time"),)
+
 # Pages whose steps only make sense with a whole run of the demo; `pytest -m slow` makes one, and follows them as they stand.
-ON_THE_DEMO = (Rule(r"^docs/tutorials/fine-tune-a-model\.md", "fine-tunes the demo's own base model"),)
+NEED_THE_DEMO = (Rule(r"^docs/tutorials/fine-tune-a-model\.md", "fine-tunes the demo's own base model"),)
 
 # YAML blocks that are no part of a recipe.
 NO_RECIPE: tuple[Rule, ...] = ()
@@ -108,5 +111,6 @@ TABLES = {
     "PYTHON_NOT_RUN": PYTHON_NOT_RUN,
     "NOT_PRINTED": NOT_PRINTED,
     "OTHER_DIGITS": OTHER_DIGITS,
+    "LONG": LONG,
     "NO_RECIPE": NO_RECIPE,
 }
