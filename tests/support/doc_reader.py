@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from io import StringIO
 from itertools import pairwise
@@ -86,6 +86,7 @@ class Reader:
     calibsft: Calibsft
     supply: Callable[[str, Path], None]
     servers: ExitStack
+    _: KW_ONLY
     ran: list[str] = field(default_factory=list)
     checked: list[str] = field(default_factory=list)
     listed: list[tuple[str, Rule]] = field(default_factory=list)
