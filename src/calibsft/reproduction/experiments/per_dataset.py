@@ -89,5 +89,5 @@ PER_DATASET = Experiment(
     tuple(ROWS.values()),
     measure,
     (),
-    "Every benchmark has a table of its own below.",
+    "Below, every benchmark has its own table.",
 )
