@@ -38,6 +38,15 @@ MISTAKES = {
     "a program": ("```sh\nrm -r runs\n```", "no rule of doc_tables says why"),
     "a name": ("```python\nfrom calibsft import score\nscor(1)\n```", "page.md:2 in line 3: NameError"),
     "an argument": ("```python\nimport calibsft\ncalibsft.score('responses.csv', by='x')\n```", "in line 3"),
+    "a value": (
+        "```python\nround(0.123, 2)  # 0.13: nearly\n```",
+        "the comment says 0.13: nearly, and it is 0.12",
+    ),
+    "a member": (
+        "```python\nfrom calibsft.verify import grade\n\ngrade('exact', '1', '2')  # Grade.CORRECT\n```",
+        "and it is",
+    ),
+    "a part of a value": ('```python\n{"n": 2, "a": 1}  # {"n": 3, …}\n```', "the comment says"),
     "syntax": ("```python\nf(a=1, ...)\n```", "SyntaxError"),
     "output": (
         "```sh\ncalibsft score responses.csv\n```\n\n```text\nmean accuracy\n```",

@@ -27,6 +27,9 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
     cache = HubCache(folder / "hf")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(constants, "HF_HUB_CACHE", str(cache.root / "hub"))
+        # for other processes
+        patch.setenv("HF_HUB_CACHE", str(cache.root / "hub"))
+        patch.setenv("HF_DATASETS_CACHE", str(cache.root / "prepared"))
         patch.setattr(datasets.config, "HF_DATASETS_CACHE", cache.root / "prepared")
         yield Shelf(folder, cache)
 

@@ -51,10 +51,8 @@ def extras(text: str) -> None:
 
 def file(text: str) -> None:
     """The program is a file of this repository, and may be run."""
-    first, *rest = shlex.split(text, comments=True)
-    program = ROOT / (rest[0] if first == "python" else first)
-    assert program.is_file(), f"there is no {program}"
-    assert first == "python" or program.stat().st_mode & 0o100, f"{program} may not be run"
+    program = ROOT / shlex.split(text)[0]
+    assert program.is_file() and program.stat().st_mode & 0o100, f"there is no program {program}"
 
 
 def example(text: str) -> None:

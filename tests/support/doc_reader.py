@@ -26,25 +26,15 @@ import doc_checks
 from command import Command as Calibsft
 from doc_pages import ROOT, Block, Command, commands
 from doc_tables import CHANGED, NOT_PRINTED, NOT_RUN, OTHER_DIGITS, PYTHON_NOT_RUN, Rule
+from doc_values import execute
 from gateway_process import Running, gateway
 from scripted_server import ANSWER, Asked, Sent, confident, fails, says, scripted_server
 
 # Programs that may run here; any other needs an entry in NOT_RUN.
-PROGRAMS = (
-    "calibsft",
-    "python",
-    "accelerate",
-    "curl",
-    "export",
-    "cat",
-    "head",
-    "gunzip",
-    "gzip",
-    "ls",
-    "cd",
-    "mkdir",
-    "cp",
-)
+PROGRAMS = {
+    "calibsft", "python", "accelerate", "curl", "export", "cat", "head", "gunzip", "gzip", "ls", "cd", "mkdir", "cp",
+    "inspect", "lm_eval",
+}  # fmt: skip
 # A variable that the rest of a page uses: `folder=$(…)`.
 ASSIGNMENT = re.compile(r"""^(\w+)=(\$\(.*\)|"[^"]*"|'[^']*'|\S+)$""")
 # The first line of a block that is a file.
@@ -295,7 +285,7 @@ class Reader:
         shown, text = StringIO(), self._here(self._changed(block.text))
         try:
             with redirect_stdout(shown):
-                exec(compile(text, block.place, "exec"), self.names)  # noqa: S102
+                execute(text, block.place, self.names)
         except Exception as error:
             where = f" in line {line_of(error, block)}: {type(error).__name__}: {error}"
             raise Wrong(f"{block.place}{where}\n{block.text}") from error
@@ -331,7 +321,7 @@ class Reader:
 
 
 def fitting(table: Sequence[Rule], text: str) -> Rule | None:
-    return next((rule for rule in table if rule.fits(text)), None)
+    return next((rule for rule in table if rule.fits(text) and rule.holds()), None)
 
 
 def split(text: str) -> tuple[str, list[str]]:

@@ -57,8 +57,8 @@ EVALUATED = ("multiply-1", "cross")
 SURE = ("0.95", "0.90", "0.95", "1.00", "0.90", "0.95", "0.85")
 
 
-def response(answer: str, confidence: str) -> str:
-    return f"<think>0190+083</think><answer>{answer}</answer><confidence>{confidence}</confidence>"
+def response(answer: str, confidence: str, work: str = "0190+083") -> str:
+    return f"<think>{work}</think><answer>{answer}</answer><confidence>{confidence}</confidence>"
 
 
 def products(count: int) -> list[str]:
@@ -103,10 +103,11 @@ class Shelf:
         }
 
     def _folders(self) -> dict[str, Callable[[], object]]:
-        evaluations = ("small-eval", "large-eval", "eval-before", "eval-after", "eval", "EVAL")
+        evaluations = ("small-eval", "large-eval", "eval-before", "eval-after", "eval")
         return {
             **{name: lambda name=name: self._model(name) for name in LOCAL_MODELS},
             **{name: lambda name=name: self._graded(name, sure(name)) for name in evaluations},
+            "EVAL": lambda: self._budgeted("EVAL"),
             "eval-warmup": lambda: self._graded("eval-warmup", concentrated(samples=2, unreadable=20)),
             "eval-warmup-calibsft": lambda: self._graded(
                 "eval-warmup-calibsft", spread(samples=2, informed=False)
@@ -298,7 +299,8 @@ def chats() -> Iterable[dict[str, object]]:
 
 
 def shots() -> Iterable[dict[str, object]]:
-    return ({"question": q, "response": response(ANSWERS[0], "0.80")} for q in ("1+1", "2+2"))
+    """Short ones: the small model reads 64 tokens."""
+    return ({"question": q, "response": response(ANSWERS[0], "0.80", work="0")} for q in ("1+1", "2+2"))
 
 
 def overconfident(question: Question, solved: int) -> Iterable[dict[str, object]]:

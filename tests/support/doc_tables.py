@@ -5,6 +5,7 @@ A test fails when an entry fits nothing any more, and when a command can be run 
 
 import re
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 # The checks of a command that is not run, by name; `doc_checks` has them.
 PARSED, MAKE, EXTRAS, FILE, EXAMPLE, SHOWN = "parsed", "make", "extras", "file", "example", "shown"
@@ -22,6 +23,8 @@ class Rule:
         What stands in place of what the pattern finds.
     check
         In place of running it.
+    unless
+        A package with which the rule does not hold: then it can run.
     """
 
     pattern: str
@@ -29,9 +32,13 @@ class Rule:
     flags: str = ""
     replaced: str | None = None
     check: str = ""
+    unless: str = ""
 
     def fits(self, command: str) -> bool:
         return re.search(self.pattern, command, re.MULTILINE) is not None
+
+    def holds(self) -> bool:
+        return not self.unless or find_spec(self.unless) is None
 
 
 # Run with other words: fewer steps, other engines.
@@ -73,8 +80,9 @@ NOT_RUN = (
     Rule(r"^calibsft validate --benchmark all", "needs the data of all benchmarks", check=PARSED),
     Rule(r"^scripts/", "downloads a model, or reads what hours of runs left", check=FILE),
     Rule(r"^opentelemetry-instrument ", "needs the extra otel; tests/unit/gateway/test_telemetry.py records traces", check=PARSED),
-    Rule(r"^inspect ", "needs Inspect; tests/contract/test_inspect.py runs it", check=SHOWN),
-    Rule(r"^lm_eval ", "needs lm-eval; tests/contract/test_lm_eval.py runs the task", check=SHOWN),
+    Rule(r"^inspect view", "shows a page until it is stopped", check=SHOWN),
+    Rule(r"^inspect eval ", "needs Inspect", check=SHOWN, unless="inspect_ai"),
+    Rule(r"^lm_eval ", "needs lm-eval", check=SHOWN, unless="lm_eval"),
     Rule(r"^vf-eval ", "needs verifiers; tests/contract/test_verifiers.py runs the environment", check=SHOWN),
     Rule(r"^bash exports/", "trains on GPUs with verl; tests/contract/test_verl.py runs it", check=SHOWN),
 )  # fmt: skip
@@ -82,7 +90,7 @@ NOT_RUN = (
 # Python blocks that need packages outside the dev extra, by what they contain.
 PYTHON_NOT_RUN = (
     Rule(r"^python examples/", "tests/e2e/test_examples.py runs all examples", check=EXAMPLE),
-    Rule(r"^from inspect_ai import", "needs Inspect; tests/contract/test_inspect.py makes the same task"),
+    Rule(r"^from inspect_ai import", "needs Inspect", unless="inspect_ai"),
     Rule(r"^import ray$", "needs Ray and GPUs"),
 )
 
