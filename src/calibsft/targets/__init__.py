@@ -30,7 +30,7 @@ else:
     # The settings of the target that a section names.
     TargetSection = OneOf(
         "target",
-        {name: target.settings for name, target in TARGETS.items()},
+        TARGETS,
         CALIBSFT.name,
         {name: target.description for name, target in TARGETS.items()},
     ).section()
