@@ -1,7 +1,7 @@
 """Sections whose class depends on the name in them: a target, an engine or a method has its own keys."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Protocol, get_args, get_origin
 
 from pydantic import BeforeValidator, SerializeAsAny
@@ -24,13 +24,13 @@ class OneOf:
 
     `kind` is what the name chooses, such as "target". `known` is the dict of all that can be chosen; what is added to it
     later, as by a user's own script, can be chosen too. Without a `default` a name must be given. `words` describes
-    every name, or is empty.
+    one of them, or is None.
     """
 
     kind: str
     known: Mapping[str, WithSettings]
     default: str = ""
-    words: Mapping[str, str] = field(default_factory=dict)
+    words: Callable[[Any], str] | None = None
 
     @property
     def classes(self) -> dict[str, type[Settings]]:
@@ -40,8 +40,9 @@ class OneOf:
     @property
     def help(self) -> str:
         """The help text: the names that can be chosen."""
-        names = [f"{name}: {self.words[name]}" if self.words else name for name in self.classes]
-        return f"one of {'; '.join(names) if self.words else ', '.join(names)}"
+        if self.words is None:
+            return f"one of {', '.join(self.known)}"
+        return f"one of {'; '.join(f'{name}: {self.words(one)}' for name, one in self.known.items())}"
 
     def class_of(self, data: Any) -> type[Settings]:
         """The class of a section given as plain data; the error for an unknown name suggests the nearest known one."""
