@@ -71,5 +71,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except InputError as error:
+    except (InputError, OSError) as error:
         sys.exit(f"Error: {error}")

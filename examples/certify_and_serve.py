@@ -112,4 +112,7 @@ def talk(client: OpenAI) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except OSError as error:
+        sys.exit(f"Error: {error}")

@@ -54,5 +54,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except InputError as error:  # one sentence: what is wrong, where, and what to do
+    except (InputError, OSError) as error:  # one sentence: what is wrong, where, and what to do
         sys.exit(f"Error: {error}")

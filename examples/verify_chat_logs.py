@@ -62,5 +62,5 @@ def main() -> None:
 if __name__ == "__main__":  # needed: answers are graded in processes of their own, which import this file
     try:
         main()
-    except InputError as error:
+    except (InputError, OSError) as error:
         sys.exit(f"Error: {error}")
