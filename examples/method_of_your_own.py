@@ -60,7 +60,7 @@ def main() -> None:
 
     model, questions = given.model or given.out / "base" / "model", given.out / "questions.jsonl"
     if not given.model:  # 76,000 parameters, trained until they keep to the format: answers are mostly wrong
-        STAGES["base"].of({"steps": 250, "warmup_steps": 20}).perform(given.out / "base")
+        STAGES["base"].of({"steps": 150, "warmup_steps": 20}).perform(given.out / "base")
     with questions.open("w") as out:
         for one in training_questions()[:500]:
             row = {"question_id": one.id, "question": one.text, "gold": one.gold, "kind": one.grader}

@@ -86,6 +86,7 @@ def test_chat_logs_are_verified_and_scored(tmp_path: Path) -> None:
     assert not (tmp_path / "runs").exists() and (tmp_path / "here/verdicts/manifest.json").is_file()
 
 
+@pytest.mark.long
 def test_trl_trains_on_what_is_not_wrong(tmp_path: Path) -> None:
     shown("calibsft_data_for_trl.py", tmp_path)
 
@@ -95,6 +96,7 @@ def test_a_threshold_is_certified_and_served(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "runs/example-serve/policy.json").read_text())["risk"] == 0.1
 
 
+@pytest.mark.long
 def test_a_method_of_ones_own_is_trained_with(tmp_path: Path, short_base: Path) -> None:
     said = shown("method_of_your_own.py", tmp_path, "--model", short_base)
     # The model claims much and is nearly always wrong: to doubt is what is rewarded.
