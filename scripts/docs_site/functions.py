@@ -18,7 +18,7 @@ from calibsft.settings.options import Option
 from calibsft.stages import STAGES
 
 FOLDER = "reference/python"
-FUNCTIONS = sorted([*LAZY, *CALLABLE])
+FUNCTIONS = [name for name in vars(api) if name in (*LAZY, *CALLABLE)]
 STAGE_OF = {
     "sample": "rollout",
     "verify": "verify",
