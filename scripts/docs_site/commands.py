@@ -4,6 +4,7 @@ import inspect
 from typing import Any
 
 import typer
+from cells import cell
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
@@ -62,10 +63,6 @@ def code(text: str) -> str:
     return f"`{text}`"
 
 
-def cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
-
-
 def summary(command: Any) -> str:
     """The first sentence of a command's help."""
-    return cell(inspect.cleandoc(command.help or "").split("\n\n")[0].replace("\n", " "))
+    return cell(inspect.cleandoc(command.help or "").split("\n\n")[0])

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
+from cells import cell
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
@@ -196,7 +197,3 @@ def value_row(room: str, name: str, value: object) -> str:
 
 def first_line(thing: object) -> str:
     return cell((inspect.getdoc(thing) or "").split("\n")[0])
-
-
-def cell(text: str) -> str:
-    return text.replace("|", "\\|")
