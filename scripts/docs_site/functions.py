@@ -91,6 +91,16 @@ EXTENSIONS = {
 EXTENSIONS_HEAD = "# For extensions\n\nWhat the files in [Adding things](../../extending.md) are made of.\n"
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """List the pages in the navigation, below their index."""
+    look_up = next(group["Look up"] for group in config.nav or [] if "Look up" in group)
+    listed = next(entry["Python"] for entry in look_up if "Python" in entry)
+    names = {name: name for name in FUNCTIONS} | {f"calibsft.{room}": f"calibsft.{room}" for room in ROOMS}
+    names["For extensions"] = "extensions"
+    listed += [{title: f"{FOLDER}/{name}.md"} for title, name in names.items()]
+    return config
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages of the reference."""
     for name, text in pages():
