@@ -65,6 +65,7 @@ CHANGED = (
          flags="--dry-run"),
     Rule(r"--engine vllm(?!.*tensor-parallel)", "vLLM needs an environment of its own; tests/contract/test_engines.py runs it",
          replaced="--engine transformers"),
+    Rule(r"^lm_eval ", "the small model reads 64 tokens", flags="--gen_kwargs max_gen_toks=16"),
     Rule(r"^accelerate launch", "one process: two would share a core", replaced="accelerate launch --num_processes 1 --cpu"),
     Rule(r"chatcmpl-…", "the id of a response that the gateway really gave", replaced="RESPONSE_ID"),
 )  # fmt: skip
