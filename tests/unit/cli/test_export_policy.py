@@ -69,7 +69,14 @@ def test_litellm_asks_the_gateway_and_falls_back_to_the_strong_model(calibsft: C
     assert ours["model_info"]["calibsft_promise"] == given.promise
     assert strong["litellm_params"]["api_base"] == "https://b/v1"
     assert found["router_settings"] == {"fallbacks": [{"org/m": ["calibsft-strong"]}]}
-    assert "router_settings" not in exported(calibsft, "litellm", policy(otherwise="abstain"))
+
+
+@pytest.mark.parametrize("fields", [{"otherwise": "abstain"}, {"on_local_failure": "error"}])
+def test_litellm_asks_the_strong_model_only_if_the_policy_does(
+    calibsft: Command, fields: dict[str, Any]
+) -> None:
+    found = exported(calibsft, "litellm", policy(**fields))
+    assert len(found["model_list"]) == 1 and "router_settings" not in found
 
 
 def test_a_file_that_is_there_is_left_alone(calibsft: Command) -> None:
