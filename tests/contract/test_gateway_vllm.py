@@ -27,6 +27,7 @@ from calibsft.playground.settings import BaseSettings
 from calibsft.playground.world import training_questions
 from calibsft.progress import Progress
 from calibsft.responses.formats import get_format
+from chat_servers import taught
 from command_process import ENVIRONMENT, calibsft
 from gateway_process import SECRETS, Running, gateway, policy, policy_file
 
@@ -71,10 +72,11 @@ def vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vllm]:
         pytest.skip(
             "make the engines' environment with scripts/engines-env, or name it in CALIBSFT_ENGINES_PYTHON"
         )
-    folder = tmp_path_factory.mktemp("base")
+    base = tmp_path_factory.mktemp("base")
     settings = BaseSettings(steps=250, warmup_steps=20, head_dim=64)  # the least that vLLM takes on a CPU
     with Progress("base", settings.steps, "steps") as progress:
-        train_base(settings, 0, folder, progress)
+        train_base(settings, 0, base, progress)
+    folder = taught(base, tmp_path_factory.mktemp("varied-base"))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
