@@ -53,7 +53,7 @@ class Running:
 
     def metrics(self) -> dict[str, float]:
         """What `/metrics` says, each sample by its name and labels as they stand there."""
-        page = httpx2.get(self.url.removesuffix("/v1") + "/metrics", trust_env=False)
+        page = httpx2.get(self.url.removesuffix("/v1") + "/metrics", trust_env=False, timeout=START_SECONDS)
         page.raise_for_status()
         samples = (line.rpartition(" ") for line in page.text.splitlines() if not line.startswith("#"))
         return {name: float(value) for name, _, value in samples}
