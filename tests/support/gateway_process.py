@@ -24,7 +24,7 @@ import httpx2
 from calibsft.decisions.policy import Policy
 from end_with_parent import end_with_parent
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 STOP_SECONDS = 60.0
 # Names how long a connection may be idle, for tests that cannot wait as long as clients do.
 IDLE_SECONDS = "CALIBSFT_TEST_IDLE_SECONDS"
