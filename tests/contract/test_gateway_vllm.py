@@ -234,8 +234,8 @@ def test_a_client_that_leaves_ends_the_work_of_the_server(vllm: Vllm, running: R
     until(lambda: vllm.count("num_requests_running") == running.count("calibsft_in_flight") == 0)
     left = vllm.count("generation_tokens_total")
     assert left - before < LIMIT, "it did not run to its end"
+    body = chat(unsure) | ENDLESS
     with pytest.raises(httpx2.TimeoutException):
-        body = chat(unsure) | ENDLESS
         httpx2.post(f"{running.url}/chat/completions", json=body, trust_env=False, timeout=4)
     until(lambda: vllm.count("num_requests_running") == running.count("calibsft_in_flight") == 0)
     # The local model, which is asked first, writes far fewer.
