@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +27,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         path = waiting.pop()
         if path.startswith("docs/") or site_place(path) in files.src_uris or not (ROOT / path).is_file():
             continue
-        files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
+        # A page that only another page leads to needs no place in the navigation.
+        kind = InclusionLevel.NOT_IN_NAV
+        files.append(File.generated(config, path, abs_src_path=str(ROOT / path), inclusion=kind))
         if path.endswith(".md"):
             waiting += linked(path, (ROOT / path).read_text("utf-8"))
     return files

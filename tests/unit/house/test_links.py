@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[3]
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for path in (
-        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+        *ROOT.glob("*.md"),
         *(ROOT / "docs").rglob("*.md"),
         *(ROOT / "examples").rglob("*.md"),
         *(ROOT / "examples").rglob("*.ipynb"),
