@@ -16,7 +16,7 @@ import yaml
 from calibsft.cli.app import app
 from calibsft.recipe import load_recipe
 from doc_pages import ROOT, Block, commands
-from doc_tables import EXAMPLE, EXTRAS, FILE, MAKE, NO_RECIPE, PARSED, SHOWN
+from doc_tables import EXTRAS, FILE, MAKE, NO_RECIPE, PARSED, SHOWN
 
 
 def parsed_options(name: str, words: list[str]) -> dict[str, Any]:
@@ -55,12 +55,6 @@ def file(text: str) -> None:
     assert program.is_file() and program.stat().st_mode & 0o100, f"there is no program {program}"
 
 
-def example(text: str) -> None:
-    """The script exists; tests/e2e/test_examples.py runs all of them."""
-    script = shlex.split(text, comments=True)[1]
-    assert (ROOT / script).is_file(), f"there is no {script}"
-
-
 def shown(text: str) -> None:
     """A command of another program: a shell understands it."""
     subprocess.run(["bash", "-n", "-c", text], check=True, capture_output=True)
@@ -91,7 +85,6 @@ COMMANDS: dict[str, Callable[[str], None]] = {
     MAKE: makes,
     EXTRAS: extras,
     FILE: file,
-    EXAMPLE: example,
     SHOWN: shown,
 }
 DATA: dict[str, Callable[[Block], object]] = {

@@ -182,7 +182,8 @@ class Reader:
         if assigned := ASSIGNMENT.match(text):
             self.environment[assigned[1]] = self._shell(f"echo {assigned[2]}", place).strip()
             return ""
-        program, words = split(self._expanded(text))
+        text = self._expanded(text)
+        program, words = split(text)
         if program not in PROGRAMS:
             raise Wrong(f"{place}\n{program} is not run by these tests, and no rule of doc_tables says why")
         if program == "python" and words[0] in self.own:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 # The checks of a command that is not run, by name; `doc_checks` has them.
-PARSED, MAKE, EXTRAS, FILE, EXAMPLE, SHOWN = "parsed", "make", "extras", "file", "example", "shown"
+PARSED, MAKE, EXTRAS, FILE, SHOWN = "parsed", "make", "extras", "file", "shown"
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,6 @@ CHANGED = (
 
 # Not run. What stands before a reason is the way in which it is checked instead.
 NOT_RUN = (
-    Rule(r"^python examples/", "tests/e2e/test_examples.py runs all examples", check=EXAMPLE),
     Rule(r"^pip install ", "changes the environment", check=EXTRAS),
     Rule(r"^make ", "makes an environment, or takes minutes", check=MAKE),
     Rule(r"^vllm serve ", "needs vLLM; tests/contract starts it with scripts/engines-env", check=SHOWN),
@@ -90,7 +89,6 @@ NOT_RUN = (
 
 # Python blocks that need packages outside the dev extra, by what they contain.
 PYTHON_NOT_RUN = (
-    Rule(r"^python examples/", "tests/e2e/test_examples.py runs all examples", check=EXAMPLE),
     Rule(r"^from inspect_ai import", "needs Inspect", unless="inspect_ai"),
     Rule(r"^import ray$", "needs Ray and GPUs"),
 )
