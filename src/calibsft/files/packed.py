@@ -27,10 +27,10 @@ def opened(path: Path) -> BinaryIO:
 
 
 def damage(path: Path) -> str | None:
-    """What is wrong with the packing of a file that is, or is called, gzipped; None if nothing is."""
+    """What is wrong with the packing of a file that is gzipped, or called so; None if nothing is."""
     with path.open("rb") as file:
-        marked = file.read(len(GZIP_MARK)) == GZIP_MARK
-    if not marked:
+        start = file.read(len(GZIP_MARK))
+    if start and start != GZIP_MARK:
         return (
             "its name ends in .gz, but it is not gzipped; rename or pack it" if path.suffix == ".gz" else None
         )
