@@ -78,6 +78,8 @@ def test_a_sample_shows_its_answer_its_confidence_and_why_it_is_malformed(tmp_pa
     log = evaluated(tmp_path, outputs(SAID))
     scores = [next(iter(sample.scores.values())) for sample in log.samples]
     assert [(score.value, score.answer) for score in scores][:2] == [("C", "4"), ("I", "5")]
+    assert scores[0].explanation == "Stated confidence: 0.9"
+    assert scores[3].explanation == "No confidence is stated; malformed: bad_confidence"
     assert scores[0].metadata == {"confidence": 0.9, "reason": "ok", "grade": "correct"}
     assert scores[3].metadata["confidence"] is None and scores[3].metadata["reason"] == "bad_confidence"
 
