@@ -14,7 +14,7 @@ from calibsft.metrics import evaluate
 from calibsft.responses.formats import get_format, messages
 from command import Command
 
-inspect_ai = pytest.importorskip("inspect_ai", reason="install Inspect: pip install inspect_ai")
+inspect_ai = pytest.importorskip("inspect_ai", reason="scripts/plugins-env makes an environment with it")
 
 from inspect_ai.dataset import Sample  # noqa: E402
 from inspect_ai.log import EvalLog, read_eval_log  # noqa: E402

@@ -16,7 +16,7 @@ class Plugin:
     proof
         Module and function that return what proves that the library has the plug-in, or raise.
     install
-        The command that installs the library.
+        The command that installs the library; it names calibsft too, so that the versions of both fit.
     manual
         The page about it.
     """
@@ -29,7 +29,7 @@ class Plugin:
 
 def _plugin(package: str, name: str) -> Plugin:
     # By name: these modules import the libraries, which may be absent.
-    return Plugin(package, (f"calibsft.integrations.{name}", "registered"), f"pip install {package}")
+    return Plugin(package, (f"calibsft.integrations.{name}", "registered"), f"pip install calibsft {package}")
 
 
 PLUGINS: dict[str, Plugin] = {

@@ -92,7 +92,7 @@ def test_a_library_that_is_absent_comes_with_the_command_that_installs_it(
     assert found.keys() == {**TRAINERS, **PLUGINS}.keys()
     for finding in found.values():
         assert finding.state == "absent" and "pip install " in finding.remedy
-    assert found["inspect"].remedy.startswith("pip install inspect_ai; see ")
+    assert found["inspect"].remedy.startswith("pip install calibsft inspect_ai; see ")
 
 
 def test_packages_that_are_missing_or_too_old_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
