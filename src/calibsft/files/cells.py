@@ -20,7 +20,8 @@ from calibsft.progress import warn
 
 TRUE_WORDS = ("true", "1", "1.0", "yes", "correct")
 FALSE_WORDS = ("false", "0", "0.0", "no", "incorrect")
-SHOWN_CHARACTERS = 40
+# An id of a chat completion is shown whole.
+SHOWN_CHARACTERS = 60
 MALFORMED_POLICIES = ("error", "counted", "drop")
 # What happens to rows without a readable confidence, for a warning.
 COUNTED, NEVER_CONFIDENT = "count as 0", "count as never confident"
@@ -125,8 +126,17 @@ def require_policy(malformed: str | None) -> None:
         unknown_name("policy for malformed confidences", malformed, list(MALFORMED_POLICIES))
 
 
-def warn_unread(path: Path, fault: Fault, of: int, unread_are: str) -> None:
-    """Say how many rows of all have no readable confidence, what happens to them, and how to change that."""
+def tell_unread(path: Path, fault: Fault, of: int, unread_are: str) -> None:
+    """Say how many rows of all have no readable confidence, what happens to them, and how to change that.
+
+    A user's file without a single readable confidence is refused: another column or scale was meant.
+    """
+    if fault.rows == of and path.is_file():
+        raise InputError(
+            f"{path}: none of {of:,} rows has a readable confidence (the first is row {fault.row}: {shown(fault.cell)}); name"
+            " the column with --columns confidence=NAME, or the scale with --scale; if the model stated none, say --malformed"
+            " counted"
+        )
     warn(
         f"{path}: {fault.rows:,} of {of:,} rows have no readable confidence (the first is row {fault.row}: {shown(fault.cell)})"
         f" and {unread_are}; --malformed drop leaves them out, error refuses the file, and counted keeps them without a warning"

@@ -15,7 +15,8 @@ import polars as pl
 
 from calibsft.errors import InputError, did_you_mean
 from calibsft.files.cells import shown
-from calibsft.files.scales import PERCENT, PROBABILITY, SCALES, Seen, get_scale
+from calibsft.files.scales import HUNDRED, PERCENT, PROBABILITY, SCALES, Seen, get_scale
+from calibsft.progress import warn
 
 # Every column that a reader of responses knows.
 OUR_COLUMNS = (
@@ -134,7 +135,11 @@ class Dialect:
         return found
 
     def refuse_other_scale(self, path: Path, seen: Seen) -> None:
-        """Refuse confidences that look as if they were on another scale, unless it was said on which they are."""
+        """Refuse confidences that look as if they were on another scale; warn where it was said on which they are."""
+        if self.scale == PERCENT and 0 < seen.largest <= 1 / HUNDRED:
+            warn(
+                f"{path}: none of {seen.read:,} confidences is above 1 %; leave --scale {PERCENT} out if they are in [0, 1]"
+            )
         if self.scale is not None or seen.scale is None:
             return
         looks = "percentages" if seen.scale == PERCENT else "digits"
