@@ -202,7 +202,7 @@ class Reader:
         self._clear_outputs(words)
         code, out, err = self.calibsft(*words)
         if code == 0:
-            return f"{out}\n{err}"
+            return f"{out}\n{err}\n{out}"  # in whatever order a page shows them
         # A page may show a refusal, with its sentence below.
         if self.after and self.after.language == "text" and shows(self.after.text, err):
             return err

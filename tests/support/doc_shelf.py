@@ -51,7 +51,7 @@ HEADERS = {
     "theirs.csv": "qid,prob,is_correct",
 }
 QUESTIONS = {"questions.jsonl": 24, "train.jsonl": 16, "mine.jsonl": 24, "own.jsonl": 16}
-SOME, SAMPLES, ROWS = 12, 8, 400
+SOME, SAMPLES, ROWS = 12, 8, 800
 EVALUATED = ("multiply-1", "cross")
 # What an over-confident model states.
 SURE = ("0.95", "0.90", "0.95", "1.00", "0.90", "0.95", "0.85")

@@ -84,6 +84,7 @@ NOT_RUN = (
     Rule(r"^inspect eval ", "needs Inspect", check=SHOWN, unless="inspect_ai"),
     Rule(r"^lm_eval ", "needs lm-eval", check=SHOWN, unless="lm_eval"),
     Rule(r"^vf-eval ", "needs verifiers; tests/contract/test_verifiers.py runs the environment", check=SHOWN),
+    Rule(r"\blitellm --config", "needs LiteLLM; tests/contract/test_litellm.py starts it", check=SHOWN),
     Rule(r"^bash exports/", "trains on GPUs with verl; tests/contract/test_verl.py runs it", check=SHOWN),
 )  # fmt: skip
 
