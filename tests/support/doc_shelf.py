@@ -255,12 +255,17 @@ def _put(source: Path, target: Path) -> None:
 
 
 def table(name: str) -> str:
-    """The text of a table of responses: nine of ten are right, fewer in `after.csv`."""
+    """The text of a table of responses.
+
+    Nine of ten are right, fewer in `after.csv`; `strong.csv` knows more where `responses.csv` is not sure.
+    """
     random, columns = Random(0), HEADERS.get(name, HEADERS[""])
     lines = [columns]
     for i in range(ROWS):
         confidence, split = round(random.random(), 2), ("id", "ood")[2 * i // ROWS]
         right = int(random.random() < (0.65 if name == "after.csv" else 0.9) + confidence / 10)
+        if name == "strong.csv" and confidence < 0.3:
+            right = 1
         row = {
             "question_id": f"q{i}", "qid": f"q{i}", "confidence": confidence, "prob": f"{100 * confidence:.0f}",
             "correct": right, "is_correct": right, "local_correct": right, "strong_correct": 1, "level": i % 3,
