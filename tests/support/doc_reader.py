@@ -24,6 +24,7 @@ from typing import Any
 
 import doc_checks
 from command import Command as Calibsft
+from doc_output import shows
 from doc_pages import ROOT, Block, Command, commands
 from doc_tables import CHANGED, NOT_PRINTED, NOT_RUN, OTHER_DIGITS, PYTHON_NOT_RUN, Rule
 from doc_values import execute
@@ -334,29 +335,11 @@ def split(text: str) -> tuple[str, list[str]]:
 
 
 def with_flags(text: str, flags: str) -> str:
-    """The command with options before its comment."""
+    """The command with options at its end, without its comment."""
     if not flags:
         return text
     words = shlex.split(text, comments=True)
     return shlex.join([*words, *flags.split()])
-
-
-def skeleton(text: str) -> str:
-    """A text without what differs from run to run: numbers, bars, ids and the breaks of its lines."""
-    plain = re.sub(r"\b(?=\w*\d)[0-9a-f]{12}\b|[-−+]?\d[\d,]*(\.\d+)?(e[-+]\d+)?( %)?", "N", text)
-    return " ".join(re.sub(r"█+", "", re.sub(r"(?<=\s)-(?=\s)", "N", plain)).split())
-
-
-def shows(shown: str, printed: str, other_digits: bool = False) -> bool:
-    """Whether a program printed what is shown, apart from line breaks; `…` stands for anything."""
-    plain = skeleton if other_digits else (lambda text: " ".join(text.split()))
-    at, whole = 0, plain(printed)
-    for part in map(plain, shown.split("…")):
-        at = whole.find(part, at)
-        if at < 0:
-            return False
-        at += len(part)
-    return True
 
 
 def listens(address: tuple[str, int]) -> bool:
@@ -394,6 +377,3 @@ def an_answer(running: Running) -> str:
     body = {"model": running.model, "messages": [{"role": "user", "content": "57*77"}]}
     reply = httpx2.post(f"{running.url}/chat/completions", json=body, trust_env=False, timeout=60)
     return str(reply.json()["calibsft"]["id"])
-
-
-__all__ = ["Reader", "Wrong", "skeleton"]

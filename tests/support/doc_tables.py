@@ -70,7 +70,7 @@ CHANGED = (
     Rule(r"chatcmpl-…", "the id of a response that the gateway really gave", replaced="RESPONSE_ID"),
 )  # fmt: skip
 
-# Not run. What stands before a reason is the way in which it is checked instead.
+# Not run, but checked as `check` says.
 NOT_RUN = (
     Rule(r"^pip install ", "changes the environment", check=EXTRAS),
     Rule(r"^make ", "makes an environment, or takes minutes", check=MAKE),
