@@ -35,14 +35,21 @@ class VllmSettings(EngineSettings):
     """How vLLM spreads one model over GPUs."""
 
     name: Literal["vllm"] = "vllm"
-    tensor_parallel: int = Field(1, ge=1, description="GPUs that share one model")
-    gpu_memory: float = Field(0.9, gt=0, le=1, description="share of a GPU's memory that vLLM may take")
+    tensor_parallel: int = Field(1, ge=1, description="GPUs that share one model, tensor_parallel_size")
+    gpu_memory: float = Field(
+        0.9,
+        gt=0,
+        le=1,
+        description="share of a GPU's memory that vLLM may take, gpu_memory_utilization",
+    )
     max_model_len: int | None = Field(
-        None, ge=1, description="most tokens of prompt and response; default: the model's context"
+        None,
+        ge=1,
+        description="longest prompt and response together, in tokens; default: the model's context",
     )
     options: dict[str, Any] = Field(
         {},
-        description="further argument of vllm.LLM, e.g. block_size=32; repeatable",
+        description="another argument of vllm.LLM, e.g. block_size=32; repeatable",
         examples=["block_size=32"],
     )
 

@@ -22,11 +22,10 @@ OUR_COLUMNS = (
     "question_id", "dataset", "sample", "question", "response", "confidence", "correct", "gold", "kind", "tolerance",
     "answer", "split", "finished", "well_formed", "reason", "token_ids", "local_correct", "strong_correct", "strong_tokens",
 )  # fmt: skip
-COLUMNS_HELP = (
-    "What a file calls our columns, ours on the left, e.g. correct=is_correct. Repeatable, or with commas."
-)
+COLUMNS_HELP = "Names of columns in the file, if they differ from ours, e.g. correct=is_correct,confidence=prob. Repeatable."
 SCALE_HELP = (
-    "How a file writes confidences: probability, 0 to 1; percent, 0 to 100; or digit, 0 to 9, read as ninths."
+    "How the file writes confidences: probability (0 to 1), percent (0 to 100) or digit (0 to 9, read as ninths);"
+    " default: probability."
 )
 # A comma inside a name does not part two pairs.
 _BETWEEN_PAIRS = re.compile(r",(?=[^,=]+=)")

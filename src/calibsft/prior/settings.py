@@ -8,6 +8,4 @@ from calibsft.settings import Settings
 class PriorSettings(Settings):
     """What is measured of the models that RL starts from."""
 
-    contexts: int | None = Field(
-        None, ge=1, description="responses on which the gradient of each confidence value is measured"
-    )
+    contexts: int | None = Field(None, ge=1, description="responses on which the gradient is measured")

@@ -26,9 +26,10 @@ class OneOf:
 
     @property
     def help(self) -> str:
-        """The help text: the names that can be chosen."""
-        names = [f"{name}: {self.words[name]}" if self.words else name for name in self.classes]
-        return f"one of {'; '.join(names) if self.words else ', '.join(names)}"
+        """The help text, in Markdown: the names that can be chosen."""
+        if not self.words:
+            return f"one of {', '.join(self.classes)}"
+        return "\n- ".join(["one of these:", *(f"{name}: {self.words[name]}" for name in self.classes)])
 
     def class_of(self, data: Any) -> type[Settings]:
         """The class of a section given as plain data; the error for an unknown name suggests the nearest known one."""

@@ -9,7 +9,7 @@ from pydantic import Field
 from calibsft.errors import InputError
 from calibsft.progress import FIRST_PROCESS
 from calibsft.publishing import Kind, make_repository, upload
-from calibsft.settings import Mark
+from calibsft.settings import Mark, Metavar
 from calibsft.stages.stage import Stage
 
 
@@ -27,11 +27,10 @@ class PublishedStage(Stage):
     push_to_hub: Annotated[
         str | None,
         Mark.ADJUSTABLE,
-        Field(description="upload the result to this repository on the Hub, ORG/NAME; a new one is private"),
+        Metavar("ORG/NAME"),
+        Field(description="upload the result to this repository on the Hub; a new repository is private"),
     ] = None
-    public: Annotated[
-        bool, Mark.ADJUSTABLE, Field(description="with --push-to-hub: make a new repository public")
-    ] = False
+    public: Annotated[bool, Mark.ADJUSTABLE, Field(description="make a new repository public")] = False
 
     def check(self) -> None:
         super().check()

@@ -27,13 +27,19 @@ Watchers = Annotated[
     Mark.ADJUSTABLE,
     BeforeValidator(lambda names: (names,) if isinstance(names, str) else names),
     AfterValidator(require_watchers),
-    Field(description="where to watch it: tensorboard, wandb, trackio, …; metrics.jsonl is always written"),
+    Field(
+        description=f"where to log, comma-separated: {', '.join(WATCHERS)}; metrics.jsonl is always written"
+    ),
 ]
 
 
 class LoraSettings(Settings):
     """Train low-rank adapters and merge them into the saved checkpoint."""
 
-    rank: int = Field(16, ge=1, description="rank of the adapters")
-    alpha: int = Field(32, ge=1, description="scale of the adapters")
-    target_modules: str | tuple[str, ...] = Field("all-linear", description="layers that get adapters")
+    rank: int = Field(
+        16, ge=1, description="rank of LoRA adapters; any LoRA option trains adapters instead of all weights"
+    )
+    alpha: int = Field(32, ge=1, description="scale of the adapters (PEFT: lora_alpha)")
+    target_modules: str | tuple[str, ...] = Field(
+        "all-linear", description="layers that get adapters, as in PEFT"
+    )

@@ -16,7 +16,9 @@ def test_the_table_of_results_is_that_of_the_study() -> None:
 
 def test_the_pictures_are_there_for_light_and_for_dark_pages() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    pictures = re.findall(r'<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)">\n.*src="([^"]+)">', text)
+    pictures = re.findall(
+        r'<source media="\(prefers-color-scheme: dark\)" srcset="([^"]+)">\n.*src="([^"]+)">', text
+    )
     assert len(pictures) == text.count("<img") == 3
     for dark, light in pictures:
         assert dark == light.replace(".", "-dark.")
