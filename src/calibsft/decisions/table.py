@@ -4,6 +4,7 @@ What counts as an event is the caller's: a wrong answer (`selective`), a lost qu
 is `procedures` for a guarantee with high probability, `conformal` for one in expectation.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -34,14 +35,14 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ThresholdTable:
+class ThresholdTable(ABC):
     """The counts of every threshold. Subclasses say how thresholds are tested."""
 
     counts: Counts
 
+    @abstractmethod
     def tested(self, budget: float) -> BoundsAndCertified:
         """What is compared with the budget for every threshold, and whether the threshold is certified."""
-        raise NotImplementedError
 
     def lowest(self, budget: float) -> int | None:
         """The lowest certified threshold, None if there is none."""

@@ -37,17 +37,10 @@ class PublishedStage(Stage):
         if self.public and not self.push_to_hub:
             raise InputError("public means nothing without --push-to-hub; give both, or leave it out")
 
-    def perform(
-        self,
-        path: Path,
-        label: str = "",
-        fresh: bool = False,
-        hash_check: bool = True,
-        patience: float = 0.0,
-        again: bool = False,
-    ) -> None:
+    def before(self) -> None:
         if self.push_to_hub and FIRST_PROCESS:
             make_repository(self.push_to_hub, self.repository, self.public)
-        super().perform(path, label, fresh, hash_check, patience, again)
+
+    def after(self, path: Path) -> None:
         if self.push_to_hub and FIRST_PROCESS:
             upload(path / self.published, self.push_to_hub, self.repository, self.published_files)
