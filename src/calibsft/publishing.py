@@ -11,7 +11,7 @@ from typing import Literal
 
 from calibsft.artifacts import CARD
 from calibsft.errors import InputError
-from calibsft.hub import silence
+from calibsft.hub import hub_problem
 from calibsft.progress import info
 
 Kind = Literal["model", "dataset"]
@@ -22,7 +22,7 @@ def make_repository(name: str, kind: Kind, public: bool) -> None:
     from huggingface_hub import HfApi
 
     with _as_input_error(name):
-        if reason := silence():
+        if reason := hub_problem():
             raise ConnectionError(reason)
         HfApi().create_repo(name, repo_type=kind, private=not public, exist_ok=True)
 

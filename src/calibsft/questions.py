@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -23,6 +23,8 @@ SUBSET_SEED = "seed of this draw; --seed does not change it"
 
 class QuestionSettings(Settings):
     """The questions to train on: a benchmark (the playground's included) or a file."""
+
+    title: ClassVar[str] = "Questions"
 
     source: Annotated[
         str,

@@ -34,7 +34,7 @@ from calibsft.cli.score import score
 from calibsft.cli.select import select
 from calibsft.cli.serve import GatewayOptions, serve
 from calibsft.cli.stage_command import stage_command, with_fields, with_options
-from calibsft.cli.streams import give_up_output, prepare_streams
+from calibsft.cli.streams import discard_output, prepare_streams
 from calibsft.cli.validate import validate
 from calibsft.errors import NO_ROOM, InputError, system_refusal
 from calibsft.interrupts import INTERRUPTED
@@ -130,7 +130,7 @@ def main() -> None:
             _print_failure(_usage(error))
         sys.exit(error.exit_code)
     except BrokenPipeError:  # the reader of the output has closed it
-        give_up_output()
+        discard_output()
         code = 1
     except Exception as error:
         if debug:
@@ -180,10 +180,10 @@ def _end(code: int) -> NoReturn:
 
 def _print_failure(text: str) -> None:
     """Print a failure, in whichever process it happened."""
-    give_up_output()
+    discard_output()
     with suppress(OSError):
         print(printable(text), file=sys.stderr, flush=True)
-    give_up_output()
+    discard_output()
 
 
 def _usage(error: typer.TyperException) -> str:

@@ -15,23 +15,6 @@ from calibsft.progress import FIRST_PROCESS
 from calibsft.settings.options import Option
 from calibsft.stages import Stage
 
-# Titles of the panels of help, by section of the settings.
-TITLES = {
-    "questions": "Questions",
-    "rollout": "Sampling",
-    "engine": "Engine that samples",
-    "evidence": "Evidence",
-    "judge": "Judge of answers",
-    "targets": "Targets",
-    "sft": "Training",
-    "sft.lora": "LoRA",
-    "rl": "Training",
-    "rl.lora": "LoRA",
-    "rl.servers": "vLLM servers, with --policy served",
-    "eval": "Evaluation",
-    "prior": "Prior",
-    "base": "Base model",
-}
 HUB = "Upload to the Hub"
 # Panels of options outside all sections; the others are in the first panel.
 PANELS = {"push_to_hub": HUB, "public": HUB, "columns": READING, "scale": READING}
@@ -110,6 +93,6 @@ def _sentence(option: Option) -> str:
 
 
 def _panel(option: Option) -> str | None:
-    if not option.section:
+    if not option.title:
         return PANELS.get(option.name)
-    return f"{TITLES.get(option.section, option.section)} (in a recipe: {option.section}.KEY)"
+    return f"{option.title} (in a recipe: {option.section}.KEY)"

@@ -27,7 +27,7 @@ class Counts:
     events: IntArray
 
     def times(self, factor: float) -> "Counts":
-        """So many times as many responses of the same kind; events are rounded up."""
+        """The counts for `factor` times as many responses of the same kind; events are rounded up."""
         n = np.floor(self.n * factor).astype(np.int64)
         # Without the small number, 3 · 1.0 could become 4.
         events = np.ceil(self.events * factor - 1e-9).astype(np.int64)
@@ -55,7 +55,7 @@ class ThresholdTable(ABC):
         return zip(*(column.tolist() for column in columns), strict=True)
 
     def times(self, factor: float) -> Self:
-        """The table of so many times as many responses of the same kind."""
+        """The table for `factor` times as many responses of the same kind."""
         return replace(self, counts=self.counts.times(factor))
 
 

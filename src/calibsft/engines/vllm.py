@@ -1,4 +1,4 @@
-"""The engine `vllm`: vLLM in this process, for GPUs. One engine a process; `--shard` spreads work over several.
+"""The engine `vllm`: vLLM in this process, for GPUs. One engine per process; `--shard` spreads work over several.
 
 Prompts are token ids, and every sample is a request with its own seed; prefix caching shares the prompt among them. vLLM is
 not a dependency: install it where you sample. Does not know entropies, so confidence entropy is unknown.

@@ -96,7 +96,7 @@ def _memory(found: Estimate) -> Iterator[str]:
     if unknown:
         yield f"GPU memory is unknown for {', '.join(unknown)}: how their launcher spreads them is not known."
     if found.memory is None:
-        yield "Whether it fits is not checked: no GPU is here; say launch.gpu_memory_gb=80."
+        yield "Whether it fits is not checked, because there is no GPU here; set launch.gpu_memory_gb=80."
     yield ""
     yield from _memory_table(found)
 

@@ -1,6 +1,6 @@
 """The settings of an evaluation: which benchmarks, and how they are sampled."""
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -27,6 +27,8 @@ class BenchmarkSettings(Settings):
 
 class EvalSettings(SampledSettings):
     """Which benchmarks, and how they are sampled; `samples` overrides each benchmark's own number."""
+
+    title: ClassVar[str] = "Evaluation"
 
     benchmarks: Annotated[
         tuple[EvaluatedName, ...],

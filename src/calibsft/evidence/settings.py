@@ -1,5 +1,7 @@
 """How evidence is measured."""
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from calibsft.settings import Settings
@@ -7,6 +9,8 @@ from calibsft.settings import Settings
 
 class EvidenceSettings(Settings):
     """How responses are measured; the model that scores them is the judge."""
+
+    title: ClassVar[str] = "Evidence"
 
     embedding_model: str | None = Field(
         None,

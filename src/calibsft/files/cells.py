@@ -126,7 +126,7 @@ def require_policy(malformed: str | None) -> None:
 
 
 def warn_unread(path: Path, fault: Fault, of: int, unread_are: str) -> None:
-    """Say how many rows of all have no readable confidence, what happens to them, and how to change that."""
+    """Warn how many rows have no readable confidence, what happens to them, and how to change that."""
     warn(
         f"{path}: {fault.rows:,} of {of:,} rows have no readable confidence (the first is row {fault.row}: {shown(fault.cell)})"
         f" and {unread_are}; --malformed drop leaves them out, error refuses the file, and counted keeps them without a warning"

@@ -23,7 +23,7 @@ from calibsft.served.pauses import growing_pause
 from calibsft.served.server import BUSY, REFUSED, error_in
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0
-# The longest pause that a client is told to make.
+# The longest pause that a client is asked to make.
 LONGEST_ADVICE = 3600.0
 LARGEST_REPLY = 16 << 20
 CHAT = "/chat/completions"

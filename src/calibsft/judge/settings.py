@@ -1,6 +1,6 @@
-"""Who judges."""
+"""The settings of a judge."""
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -9,6 +9,8 @@ from calibsft.settings import Flag, Mark, Metavar, Settings, require_plain_addre
 
 class JudgeSettings(Settings):
     """The model that judges answers of kind `judge`; without one they are matched against their aliases."""
+
+    title: ClassVar[str] = "Judge of answers"
 
     model: Annotated[
         str | None,

@@ -28,7 +28,7 @@ from calibsft.monitoring.state import State
 LIMIT = 1_000_000
 # How long another process may hold the file.
 PATIENCE_SECONDS = 1.0
-# Says that a SQLite file is one of these, and of which version: "Cali".
+# Marks a SQLite file as one of these, with its version: "Cali".
 APPLICATION, VERSION = 0x43616C69, 1
 # `correct` is empty until a response has its label.
 TABLES = """

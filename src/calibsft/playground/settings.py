@@ -1,6 +1,6 @@
 """How the base model is trained."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -12,6 +12,8 @@ PLAYGROUND = "playground"
 
 class BaseSettings(Settings):
     """The playground's pre-training; unused for any other model."""
+
+    title: ClassVar[str] = "Base model"
 
     world: Literal["playground", "study", "study-judge"] = Field(
         "playground",

@@ -1,6 +1,6 @@
 """How RL samples and learns: the settings of all methods, and the base class of each method's own settings."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -18,6 +18,8 @@ Kl = Annotated[
 
 class RlSettings(Settings):
     """The settings of all methods, with the paper's defaults. A step is a rollout step, which has several updates."""
+
+    title: ClassVar[str] = "Training"
 
     steps: Steps | None = None
     questions: int = Field(64, ge=1, description="questions per rollout step")

@@ -1,7 +1,7 @@
 """How responses are sampled."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -43,6 +43,8 @@ class SampledSettings(Settings):
 
 class RolloutSettings(SampledSettings):
     """How responses for training are sampled; the defaults are the paper's."""
+
+    title: ClassVar[str] = "Sampling"
 
     samples: Annotated[int, Flag("--samples", "-n"), Field(ge=1, description="responses per question")] = 50
     top_p: float = Field(0.95, gt=0, le=1, description=TOP_P)

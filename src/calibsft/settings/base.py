@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -59,7 +59,9 @@ Dtype = Annotated[
 
 
 class Settings(BaseModel):
-    """One section of a recipe."""
+    """One section of a recipe; help shows its options under `title`."""
+
+    title: ClassVar[str] = ""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 

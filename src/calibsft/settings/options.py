@@ -32,7 +32,7 @@ class Option:
     default : as help shows it.
     required : whether it must be given; of alternatives, one of them.
     alternative : whether other options set the same key.
-    section : the dotted key of the section that it belongs to; empty for a value outside all sections.
+    section, title : the dotted key of the section that it belongs to, and what help calls that; empty outside all sections.
     example : of an option whose values are dotted keys with values, one of them; else empty.
     metavar : what help shows as its value.
     """
@@ -46,6 +46,7 @@ class Option:
     alternative: bool
     help: str
     section: str
+    title: str
     example: str = ""
     metavar: str = ""
 
@@ -118,15 +119,24 @@ def _options(kind: type[Settings], main: str, path: tuple[str, ...], prefix: str
         elif section := section_class(field):
             yield from _options(section, main, inside, inner)
         else:
-            yield from _of_value(field, inside, prefix)
+            yield from _of_value(field, inside, prefix, kind.title)
 
 
 def _of_choice(choice: OneOf, main: str, path: tuple[str, ...], prefix: str) -> Iterator[Option]:
     """The option that chooses, and the options of every class that can be chosen."""
-    flag, section = f"--{choice.kind}", ".".join(path)
-    must = not choice.default
+    first, must, section = next(iter(choice.classes.values())), not choice.default, ".".join(path)
     yield Option(
-        (*path, "name"), (flag,), str, False, choice.default, must, False, choice.help, section, "", "NAME"
+        (*path, "name"),
+        (f"--{choice.kind}",),
+        str,
+        False,
+        choice.default,
+        must,
+        False,
+        choice.help,
+        section,
+        first.title,
+        metavar="NAME",
     )
     offered: dict[tuple[str, ...], dict[str, Option]] = {}
     for name, kind in choice.classes.items():
@@ -149,7 +159,7 @@ def _of_takers(takers: dict[str, Option], every: bool) -> Option:
     return replace(first, help=help_text, default=default, required=False)
 
 
-def _of_value(field: FieldInfo, key: tuple[str, ...], prefix: str) -> Iterator[Option]:
+def _of_value(field: FieldInfo, key: tuple[str, ...], prefix: str, title: str) -> Iterator[Option]:
     kind, joined = _parsed_as(field.annotation, Mark.REPEATED in field.metadata)
     required = field.is_required()
     default = "" if required else _in_words(field.get_default(call_default_factory=True))
@@ -160,7 +170,18 @@ def _of_value(field: FieldInfo, key: tuple[str, ...], prefix: str) -> Iterator[O
         words, metavar = flag.help or field.description or "", flag.metavar or metavar_of(field, kind, joined)
         alternative = len(flags) > 1
         yield Option(
-            key, spelled, kind, joined, default, required, alternative, words, section, example, metavar
+            key,
+            spelled,
+            kind,
+            joined,
+            default,
+            required,
+            alternative,
+            words,
+            section,
+            title,
+            example,
+            metavar,
         )
 
 

@@ -1,6 +1,6 @@
 """The objective and its optimiser."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,8 @@ from calibsft.training.settings import LoraSettings, Watchers
 
 class SftSettings(Settings):
     """The CalibSFT objective and its optimiser; the defaults are the paper's."""
+
+    title: ClassVar[str] = "Training"
 
     loss: Literal["calibsft", "confidence-only", "full-ce", "full-balanced", "correct-only"] = Field(
         "calibsft",

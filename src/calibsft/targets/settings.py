@@ -3,7 +3,7 @@
 A target with more settings has its own class, in the target's file.
 """
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -12,6 +12,8 @@ from calibsft.settings import Flag, Settings
 
 class TargetSettings(Settings):
     """Which confidence each response is taught to state, and how the training set is balanced."""
+
+    title: ClassVar[str] = "Targets"
 
     name: str
     samples: Annotated[

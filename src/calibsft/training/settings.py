@@ -1,7 +1,7 @@
 """Settings of both trainers."""
 
 from importlib.util import find_spec
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -35,6 +35,8 @@ Watchers = Annotated[
 
 class LoraSettings(Settings):
     """Train low-rank adapters and merge them into the saved checkpoint."""
+
+    title: ClassVar[str] = "LoRA"
 
     rank: int = Field(
         16, ge=1, description="rank of LoRA adapters; any LoRA option trains adapters instead of all weights"

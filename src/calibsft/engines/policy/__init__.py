@@ -5,7 +5,7 @@ After every step the trainer gives the servers its new weights, and takes only r
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -21,6 +21,8 @@ def _plain(url: str) -> str:
 
 class PolicyServers(Settings):
     """The servers that sample from the policy, and how they get its weights."""
+
+    title: ClassVar[str] = "vLLM servers, with --policy served"
 
     urls: tuple[Annotated[str, AfterValidator(_plain)], ...] = Field(
         (),
