@@ -87,7 +87,7 @@ def _report_to_update(sources: list[Path], out: Path | None, whole: bool) -> "Pl
     places = (out.resolve(), out.resolve().parent) if out is not None else ()
     if any(place.name == REPORT and (place.parent / SETTINGS).is_file() for place in places):
         raise InputError(
-            f"{out}: only the whole report of the finished run there belongs there; choose another --out"
+            f"{out}: this place is for the report of the whole finished run; choose another --out"
         )
     return None
 

@@ -161,7 +161,7 @@ def column_pairs(given: Mapping[str, str] | Sequence[str] | str) -> tuple[tuple[
                 f"{did_you_mean(ours, OUR_COLUMNS)}; write our name on the left, e.g. correct=is_correct"
             )
         if ours in [other for other, _ in pairs[:place]]:
-            raise InputError(f"--columns names {shown(ours)} twice; say once which column it is")
+            raise InputError(f"--columns names {shown(ours)} twice; name it once")
     return tuple(pairs)
 
 

@@ -129,7 +129,7 @@ def _records(path: Path, lines: Iterable[bytes], before: int = 0) -> Iterator[Re
         except KeyError as error:
             key = shown(error.args[0])
             raise InputError(
-                f"{path}, row {row}: the key {key} is there twice; remove or rename one"
+                f"{path}, row {row}: the key {key} occurs twice; remove or rename one"
             ) from error
         except (ValueError, RecursionError):
             found = None

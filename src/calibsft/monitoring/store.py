@@ -106,7 +106,7 @@ class FeedbackStore:
                 )
             except sqlite3.IntegrityError:
                 raise InputError(
-                    f"{self._path}: there is a response {shown(id)} already; give each an id of its own"
+                    f"{self._path}: there is a response {shown(id)} already; give each its own id"
                 ) from None
             assert added.lastrowid is not None
             self._forget("number = ?", added.lastrowid - self._limit)

@@ -82,7 +82,7 @@ def _values(path: Path, where: Where, by: str | None, dialect: Dialect) -> dict[
     """The rows to take of a source, for each value of the column `by`."""
     if by is not None and is_run(path):
         raise InputError(
-            f"{path}: a run has several models, which --by does not part; give one of its evaluations"
+            f"{path}: a run has several models, which --by does not separate; give one of its evaluations"
         )
     if (where or by is not None) and (path / JOURNAL).is_file():
         raise InputError(f"{path}: a training has no rows that --where or --by could choose; leave them out")

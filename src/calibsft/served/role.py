@@ -51,5 +51,5 @@ class Role:
         if status == 429:
             return InputError(f"{server} wants fewer requests {said}; {self.when_busy}")
         if status >= 500:
-            return InputError(f"{server} fails {said}; see to that server and run again")
+            return InputError(f"{server} fails {said}; check that server and run again")
         return InputError(f"{server} refuses what it is asked {said}; {self.when_refused}")

@@ -102,7 +102,7 @@ def _put(data: dict[str, Any], option: Option, value: Any) -> None:
         data[last] = (*data[last], *value)
     else:
         raise InputError(
-            f"{option.flags[0]} says the same as another option that was given; leave one of them out"
+            f"{option.flags[0]} sets the same as another option that was given; leave one of them out"
         )
 
 

@@ -230,7 +230,7 @@ def test_a_content_filter_is_no_broken_set_up(server: Server) -> None:
         (500, refused(f"backwards {KEY[::-1]}"), r"fails \(500\); see"),
         (500, refused("out of tea"), r"fails \(500: out of tea\); see"),
         (429, refused("slow down"), "wants fewer requests .429: slow down.; lower judge.concurrency"),
-        (500, {}, r"fails \(500\); see to that server and run again"),
+        (500, {}, r"fails \(500\); check that server and run again"),
         (503, b"<html>busy", "fails .503"),
         (200, b"<html>hello", "does not reply with chat completions; correct judge.url"),
         (200, {"hello": 1}, "does not reply with chat completions"),
