@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test portable slow lint clean
+.PHONY: setup demo test long portable slow lint clean
 
 setup: $(VENV)/installed
 
@@ -29,6 +29,10 @@ PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 test: lint
 	$(PYTEST)
+
+# Whole runs, and processes that train together.
+long: setup
+	$(PYTEST) -m "long and not slow"
 
 # Each line makes this processor round as another kind does; the last trains the tests' models under another seed,
 # which changes them more than any rounding. All of them run, so that one failure does not hide another.

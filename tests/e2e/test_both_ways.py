@@ -14,6 +14,8 @@ from calibsft.settings import Settings
 from calibsft.settings.options import Option
 from command_process import ENVIRONMENT
 
+pytestmark = pytest.mark.long
+
 # Small, and with what is seldom set, so that every kind of option goes through the command line.
 CHANGES = (
     "base.steps=250", "base.warmup_steps=20", "questions.limit=40", "rollout.samples=8", "rollout.shard_questions=20",

@@ -12,6 +12,8 @@ import pytest
 from command_process import calibsft, ended, finish, under_way
 from launching import free_port
 
+pytestmark = pytest.mark.long
+
 SMALL = (
     "base.steps=200", "base.warmup_steps=20", "questions.limit=60", "rollout.samples=20", "rollout.shard_questions=60",
     "sft.steps=40", "sft.batch_size=16", "sft.micro_batch_size=8", "sft.save_every=2", "targets.redraws=1",

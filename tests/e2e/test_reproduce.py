@@ -16,7 +16,7 @@ from small_study import write_small_study
 KILLED = "lambda,seeds,samples"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_every_experiment_runs_from_nothing_to_its_table(tmp_path: Path) -> None:
     experiments = chosen(())
     recipe = study_recipe(experiments, (0,), str(write_small_study(tmp_path)), ["jobs=1"])
@@ -38,7 +38,7 @@ def tables(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in (folder / "reproduction" / "tables").iterdir()}
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_study_killed_three_times_ends_with_the_same_tables(tmp_path: Path) -> None:
     recipe, whole, killed = write_small_study(tmp_path), tmp_path / "whole", tmp_path / "killed"
 

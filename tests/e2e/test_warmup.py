@@ -20,6 +20,8 @@ from calibsft.sft.batches import training_order
 from calibsft.sft.fine_tune import encode_rows
 from command_process import ENVIRONMENT
 
+pytestmark = pytest.mark.long
+
 # Short, so that the base, which has never seen two questions in a row, keeps to the format about half of the time.
 SHOT = {"question": "1*1", "response": "<think></think><answer>1</answer><confidence>0.90</confidence>"}
 CHANGES = (

@@ -24,7 +24,7 @@ import httpx2
 from calibsft.decisions.policy import Policy
 from end_with_parent import end_with_parent
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 STOP_SECONDS = 60.0
 SAYS_WHERE = re.compile(r"^policy \w+, model '(.*)': (http://\S+/v1)$", re.MULTILINE)
 SECRETS = ("CALIBSFT_LOCAL_API_KEY", "CALIBSFT_STRONG_API_KEY", "CALIBSFT_SERVE_TOKEN", "OPENAI_API_KEY")

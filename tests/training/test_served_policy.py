@@ -28,6 +28,8 @@ from calibsft.schema import Question
 from policy_process import PolicyProcess
 from scripted_server import scripted_server, sends
 
+pytestmark = pytest.mark.long
+
 EVEN = tuple(f"{n:04d}" for n in range(0, 10_000, 2))
 QUESTIONS = [Question(q.id, q.text, EVEN, "exact", "even") for q in training_questions()[:12]]
 QUICK = {

@@ -18,6 +18,8 @@ from launching import (
     write_training_set,
 )
 
+pytestmark = pytest.mark.long
+
 SETTINGS = (
     "steps=6", "batch_size=16", "micro_batch_size=4", "learning_rate=1e-3", "max_tokens=64", "save_every=2",
     "warmup_steps=0",

@@ -15,6 +15,8 @@ from launching import WAYS, assert_same_training, journal, kill_second_process, 
 from policy_process import PolicyProcess
 from shared_questions import EVEN_TENS, of_second_process, write_questions
 
+pytestmark = pytest.mark.long
+
 NUMBERS = range(10, 40)
 SETTINGS = (
     "steps=2", "questions=8", "group_size=4", "updates=2", "micro_batch_size=4", "learning_rate=1e-4",

@@ -13,6 +13,8 @@ from calibsft.cli import main
 from launching import journal, two_processes, write_training_set
 from shared_questions import EVEN_TENS, of_second_process, write_questions
 
+pytestmark = pytest.mark.long
+
 SETTINGS = (
     "steps=5",
     "batch_size=16",

@@ -22,9 +22,10 @@ from calibsft.yaml_text import YamlProblem, parse_yaml
 DOCUMENT, PAGE, REASONS, CHECKS = "REPRODUCTION.md", "reproduction.html", "reasons.yaml", "checks.csv"
 TITLE = "The paper's claims at playground scale"
 LEAD = (
-    "Every table and figure of the paper, made again on a small world that can be inspected whole. A claim holds if the whole"
-    " interval over training seeds and questions lies on its side, does not hold if it lies on the other side, and is"
-    " undecided otherwise. No verdict is written by hand."
+    "This study makes every table and figure of the paper again, on a small world that you can inspect completely. Each"
+    " claim of the paper is compared with our results. It holds if the whole interval over training seeds and questions"
+    " lies on the claimed side, does not hold if it lies on the other side, and is undecided otherwise. No verdict is"
+    " written by hand."
 )
 ONE_SEED = "one: no interval here covers other trainings"
 PACKAGES = ("torch", "transformers", "trl", "numpy", "polars")

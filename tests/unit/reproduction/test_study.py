@@ -8,6 +8,7 @@ import pytest
 
 from calibsft.artifacts.lineage import split_step
 from calibsft.pipeline.chain import Chain
+from calibsft.reproduction.arms import FIVE
 from calibsft.reproduction.claims import read_claims
 from calibsft.reproduction.document import write_study
 from calibsft.reproduction.experiments import EXPERIMENTS
@@ -49,13 +50,16 @@ def test_every_experiment_is_measured_and_shown(as_claimed: Judged) -> None:
 def test_every_claim_of_a_finished_experiment_is_judged(as_claimed: Judged) -> None:
     _, verdicts = as_claimed
     assert list(verdicts) == [claim.id for claim in read_claims()]
-    unmeasured = {
-        name: verdict.reason
-        for name, verdict in verdicts.items()
-        if verdict.outcome is Outcome.UNTESTABLE and not verdict.claim.untestable
-    }
-    # These results have no pair with an ECE above 0.25.
-    assert {name for name, why in unmeasured.items() if "overconfident" not in why} == set()
+    untestable = {name for name, verdict in verdicts.items() if verdict.outcome is Outcome.UNTESTABLE}
+    assert untestable == {claim.id for claim in read_claims() if claim.untestable}
+
+
+def test_every_pair_is_severely_overconfident_or_not(as_claimed: Judged) -> None:
+    cells = {result.experiment.name: result.cells for result in as_claimed[0]}["per-dataset"]
+    benchmarks = [column for column in cells["RLCR"] if column.endswith(".ece") and "study-" in column]
+    above = sum(cells[method][name][:, 0].mean() > 0.25 for method in FIVE for name in benchmarks)
+    assert len(benchmarks) == 16 and 0 < above < 80
+    assert cells["Pairs"]["overconfident.pairs"][0, 0] == above
 
 
 def test_the_results_decide(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ CONTROLS = Experiment(
     tuple(ROWS.values()),
     measure,
     split_columns(*METRICS),
-    "Shuffled targets: CalibSFT's labels dealt to other responses. Rejection sampling: fine-tuning on right responses with the"
-    " confidence that they state. Whole compute: as many responses as CalibSFT and RLCR sample together. All groups: no"
-    " dynamic sampling. Mean-only: advantages are not divided by the group's deviation.",
+    "Shuffled targets: CalibSFT's labels are given to the responses at random. Rejection sampling: fine-tuning on right"
+    " responses with the confidence that they state. Whole compute: RLCR samples as many responses as CalibSFT and RLCR"
+    " together. All groups: no dynamic sampling. Mean-only: advantages are not divided by the group's deviation.",
 )

@@ -158,7 +158,7 @@ RISK_CONTROL = Experiment(
         for risk in RISKS
         for end, title in (("", ""), (".fixed-sequence", ", fixed sequence"))
     ),
-    "Mean over ten random halves of the questions. Without a note the procedure is the paper's union bound.",
+    "Mean over ten random halves of the questions. Columns without a note use the paper's union bound.",
     tuple(
         Drawing(f"coverage-{split}", COVERAGE, partial(evaluated, rows=pairs(), part=split))
         for split in SPLITS
@@ -181,5 +181,5 @@ ROUTING = Experiment(
         for name, title, better in SHOWN
         for end, words in (("", ""), (".fixed-sequence", ", fixed sequence"))
     ),
-    "The strong model is a base that was trained longer.",
+    "The strong model is a base model that was trained longer.",
 )

@@ -32,5 +32,5 @@ FORMATS_EXPERIMENT = Experiment(
     tuple(ROWS.values()),
     measure,
     split_columns(*METRICS),
-    "RLCR from the base and from CalibSFT; training sets hold the same responses with their confidences rewritten.",
+    "RLCR from the base and from CalibSFT. Training sets hold the same responses, with confidences rewritten in each format.",
 )

@@ -63,12 +63,13 @@ def _mean_ece(study: Study, name: str) -> float:
 
 def _severe(study: Study, names: list[str]) -> dict[str, Quantity]:
     """Pairs whose ECE from the base exceeds 0.25, and the others; chosen once, by the mean over seeds."""
-    chosen = {
-        (method, name): study.model(*FROM_BASE[method]).of(name, "ece")[:, 0].mean() > SEVERE
+    before = {
+        (method, name): float(study.model(*FROM_BASE[method]).of(name, "ece")[:, 0].mean())
         for method in FIVE
         for name in names
     }
-    severe, other = ([pair for pair, is_so in chosen.items() if is_so is which] for which in (True, False))
+    severe = [pair for pair, ece in before.items() if ece > SEVERE]
+    other = [pair for pair, ece in before.items() if ece <= SEVERE]
     found: dict[str, Quantity] = {"overconfident.pairs": exact(len(severe))}
     if severe:
         found |= {
@@ -88,5 +89,5 @@ PER_DATASET = Experiment(
     tuple(ROWS.values()),
     measure,
     (),
-    "Every benchmark has a table of its own below.",
+    "Below, every benchmark has its own table.",
 )

@@ -76,6 +76,6 @@ PRIOR = Experiment(
         Column("floor", "Brier floor", None, fraction),
         Column("reach", "Reach of 8 samples", None, percent),
     ),
-    "On held-out questions of the training's kind, at the temperature of the evaluation.",
+    "Measured on held-out questions like those of the training, at the evaluation's temperature.",
     (Drawing("prior", CONFIDENCE, lambda study: evaluated(study, BASES, HELD_OUT)),),
 )

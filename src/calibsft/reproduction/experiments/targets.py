@@ -66,7 +66,8 @@ CONSTRUCTION = Experiment(
         for when, title in (("pre", "Target"), ("post", "ID"))
         for metric in JUDGED
     ),
-    "One pool for all: equally many questions at each success rate of ten responses, one right and one wrong response each.",
+    "All targets use one pool: the same number of questions at each success rate of ten responses, with one right and one"
+    " wrong response each.",
 )
 DISTRIBUTION = Experiment(
     "target-distribution",
