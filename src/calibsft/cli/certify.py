@@ -1,4 +1,4 @@
-"""`calibsft certify`: the threshold from which on the model may answer, with a guarantee."""
+"""`calibsft certify`: the threshold above which the model may answer, with a guarantee."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,7 +34,7 @@ def certify(
     ],
     **given: Any,
 ) -> None:
-    """Find the confidence from which on the model may answer, so that few of its answers are wrong.
+    """Find the confidence threshold above which few answers are wrong, with a guarantee.
 
     ```sh
     calibsft certify responses.csv --risk 0.1

@@ -1,4 +1,4 @@
-"""`calibsft route`: the threshold from which on the local model may keep a question, with a guarantee."""
+"""`calibsft route`: the threshold above which the local model keeps a question, with a guarantee."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -81,7 +81,7 @@ def route(
     ] = Path("strong"),
     **given: Any,
 ) -> None:
-    """Find the confidence from which on a local model may keep a question, instead of deferring it to a strong model.
+    """Find the confidence threshold above which a local model keeps a question instead of deferring it to a strong one.
 
     ```sh
     calibsft route both.csv --epsilon 0.01

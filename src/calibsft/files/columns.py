@@ -25,7 +25,7 @@ def require_columns(
 ) -> None:
     """Refuse a table with columns `names` that lacks one of `columns`, naming one that it probably is.
 
-    Under a `dialect`, `names` are the file's own and `columns` ours; the complaint then has the option that mends it.
+    Under a `dialect`, `names` are the file's own and `columns` ours; the complaint then has the option that corrects it.
     """
     spoken = dialect or OURS
     missing = [column for column in dict.fromkeys(columns) if spoken.theirs(column) not in names]

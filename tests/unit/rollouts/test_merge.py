@@ -55,7 +55,7 @@ def test_parts_that_do_not_make_a_whole_are_refused(calibsft: Command, rollout: 
     (Path("unfinished") / "manifest.json").unlink()
     for parts, sentence in [
         (["part-1"], "part 2/2 was given 0 times; give each of the 2 parts once"),
-        (["part-1", "part-1", "part-2"], "part 1/2 is there 2 times"),
+        (["part-1", "part-1", "part-2"], "part 1/2 was given 2 times"),
         (
             ["part-2", "other"],
             "other: it is not part of the same rollout as part-2 (seed was 0 and is now 5)",
