@@ -115,10 +115,10 @@ def source_hash(source: str, data_dir: str | None) -> str:
     if source not in BENCHMARKS:
         return file_hash(Path(source))
     benchmark = BENCHMARKS[source]
-    said = f"{source} version {benchmark.version}"
+    identity = f"{source} version {benchmark.version}"
     if data_dir is None or benchmark.embedded:
-        return said
-    return " ".join([said, *map(file_hash, local_files(benchmark.place, Path(data_dir)))])
+        return identity
+    return " ".join([identity, *map(file_hash, local_files(benchmark.place, Path(data_dir)))])
 
 
 def benchmark_inputs(names: Iterable[str], data_dir: str | None) -> dict[str, str]:

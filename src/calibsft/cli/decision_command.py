@@ -247,8 +247,8 @@ def known_of(given: "Calibration", options: DecisionOptions) -> dict[str, Any]:
     if options.on_alarm not in ALARMS:
         unknown_name("way to handle an alarm", options.on_alarm, list(ALARMS))
     names = ("model", "format", "on_local_failure", "on_alarm", "min_coverage")
-    said = {name: getattr(options, name) for name in names}
-    return given.known | {name: value for name, value in said.items() if value is not None}
+    chosen = {name: getattr(options, name) for name in names}
+    return given.known | {name: value for name, value in chosen.items() if value is not None}
 
 
 def reaches(confidence: pl.Series, threshold: float | None) -> pl.Series:

@@ -27,7 +27,7 @@ def doctor(as_json: AsJson = False) -> None:
     """
     from calibsft.doctor import findings
 
-    info("doctor: loading libraries, each in a process of its own")
+    info("doctor: loading every library, which may take a minute")
     found = list(findings())
     print_lines(list(_lines(found)), [asdict(finding) for finding in found], as_json)
     if any(finding.state == "broken" for finding in found):

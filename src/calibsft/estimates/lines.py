@@ -53,7 +53,7 @@ def _notes(found: Estimate) -> Iterator[str]:
     for stage in found.stages:
         if stage.counts.values:
             built.setdefault(_training_rows(stage), []).append(stage.name)
-    yield from (f"{', '.join(names)}: {said}." for said, names in built.items())
+    yield from (f"{', '.join(names)}: {sentence}." for sentence, names in built.items())
     if any(stage.counts.filters for stage in found.stages):
         more = paper.GENERATED_BATCHES / paper.FILLED_STEPS
         yield (
@@ -65,11 +65,11 @@ def _notes(found: Estimate) -> Iterator[str]:
 
 def _training_rows(stage: StageEstimate) -> str:
     values = stage.counts.values
-    said = f"{values} target values, and as many rows of each as of the rarest"
+    sentence = f"{values} target values, and as many rows of each as of the rarest"
     return (
-        f"{said}: {stage.rows:,} rows if that has {paper.SMALLEST_GROUP}, as in the paper"
+        f"{sentence}: {stage.rows:,} rows if that has {paper.SMALLEST_GROUP}, as in the paper"
         if stage.rows
-        else said
+        else sentence
     )
 
 

@@ -54,8 +54,8 @@ class Fault:
 
     def refuse(self, path: Path, complaint: str) -> NoReturn:
         """Raise the `complaint`, in which {column}, {cell} and {rows} stand for what is wrong."""
-        said = complaint.format(column=self.column, cell=shown(self.cell), rows=self.rows)
-        raise InputError(f"{path}, row {self.row}: {said}")
+        message = complaint.format(column=self.column, cell=shown(self.cell), rows=self.rows)
+        raise InputError(f"{path}, row {self.row}: {message}")
 
 
 def refuse_where(path: Path, wrong: pl.Series, cells: pl.Series, complaint: str) -> None:

@@ -181,8 +181,8 @@ class Upstream:
             pause = reply.asked_pause(LONGEST_PAUSE)
             return UpstreamFailure(503 if status in (429, 503) else 502, message, "busy", pause, headers)
         if status in REFUSED:
-            said = quoted(error_in(json_of(content)), self._key)
-            return UpstreamFailure(400, f"{who} refuses the request ({status}{said}); change it", "refused")
+            quote = quoted(error_in(json_of(content)), self._key)
+            return UpstreamFailure(400, f"{who} refuses the request ({status}{quote}); change it", "refused")
         if status in (401, 403):
             message = f"{who} refuses the gateway's API key ({status}); set it again"
             return UpstreamFailure(502, message, "key")
