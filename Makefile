@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test long portable slow lint clean
+.PHONY: setup demo test portable slow long lint docs clean
 
 setup: $(VENV)/installed
 
@@ -47,5 +47,10 @@ portable: setup
 slow: setup
 	$(BIN)/pytest -m slow
 
+# The documentation as a site, which no page of another host is needed for: open site/index.html. Without the variable,
+# the theme prints an advertisement.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 clean:
-	rm -rf $(VENV) runs
+	rm -rf $(VENV) runs site

@@ -1,7 +1,8 @@
 """What the gateway costs: latency and throughput of `calibsft serve` against calling the local server directly, in one run.
 
     python bench/gateway.py [--model DIR] [--requests 2000] [--blocks 6]
-    python bench/gateway.py --local http://localhost:8001/v1 --local-model NAME --requests 192 --turn 64 --blocks 3
+    python bench/gateway.py --local http://localhost:8001/v1 --local-model NAME --requests 192 --turn 64 --blocks 3 \
+        --max-tokens 128 --ask "Explain step by step, with every intermediate result: {}"
     python bench/gateway.py --beside ../another-checkout
 
 Starts a real server (`transformers serve`, greedy) with a playground checkpoint, or takes a running
@@ -30,7 +31,7 @@ from pathlib import Path
 from random import Random
 from statistics import median, stdev
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvloop
 
@@ -46,7 +47,6 @@ from gateway_process import Running, gateway, policy_file
 
 ROOT = Path(__file__).parents[1]
 DEFAULT_MODEL = ROOT / "runs/tiny-seed0/calibsft-rlcr/model"
-MAX_TOKENS = 32
 SEED = 32
 DIRECT, GATEWAY, BESIDE = "direct", "gateway", "beside"
 
@@ -64,6 +64,13 @@ class Way:
 Ways = dict[str, Way]
 
 
+class Answer(NamedTuple):
+    """One reply: its text, None where the gateway abstains, and how many tokens the model has written."""
+
+    text: str | None
+    tokens: int
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -77,6 +84,8 @@ def main() -> None:
         "--turn", type=int, default=250, help="requests after which the other way has its turn"
     )
     parser.add_argument("--blocks", type=int, default=6)
+    parser.add_argument("--max-tokens", type=int, default=32, help="of one answer")
+    parser.add_argument("--ask", default="{}", help="what is asked; {} stands for a product, such as 57*77")
     parser.add_argument("--beside", type=Path, help="another checkout, whose gateway is measured too")
     parser.add_argument("--local", help="URL of a running server to measure with, instead of starting one")
     parser.add_argument("--local-model", help="the model's name there")
@@ -97,8 +106,8 @@ def main() -> None:
             gateways = {GATEWAY: running.enter_context(gateway(policy, url, local_model=model))}
             if options.beside is not None:
                 gateways[BESIDE] = running.enter_context(gateway_of(options.beside, folder, url, model))
-            questions = drawn(options.requests)
-            ways = all_ways(url, model, gateways, policy, questions)
+            questions = [options.ask.replace("{}", product) for product in drawn(options.requests)]
+            ways = all_ways(url, model, gateways, policy, questions, options.max_tokens)
             uvloop.run(measure(ways, questions, options))
 
 
@@ -137,14 +146,20 @@ def drawn(count: int) -> list[str]:
 
 
 def all_ways(
-    url: str, model: str, gateways: dict[str, Running], policy: Path, questions: Sequence[str]
+    url: str,
+    model: str,
+    gateways: dict[str, Running],
+    policy: Path,
+    questions: Sequence[str],
+    max_tokens: int,
 ) -> Ways:
     name = gateways[GATEWAY].model
     to_gateway = {
         question: {
             "model": name,
             "messages": [{"role": "user", "content": question}],
-            "max_tokens": MAX_TOKENS,
+            "max_tokens": max_tokens,
+            "temperature": 0,
         }
         for question in questions
     }
@@ -196,21 +211,23 @@ async def show_latency(ways: Ways, questions: Sequence[str], blocks: int) -> Non
 
 async def show_throughput(ways: Ways, questions: Sequence[str], options: argparse.Namespace) -> None:
     seconds: dict[str, list[float]] = {name: [] for name in ways}
-    used, withheld, different = (dict.fromkeys(ways, 0.0) for _ in range(3))
+    used, tokens, withheld, different = (dict.fromkeys(ways, 0.0) for _ in range(4))
     for turn, slice_ in enumerate(options.blocks * cut(questions, options.turn)):
-        answers: dict[str, list[str | None]] = {}
+        answers: dict[str, list[Answer]] = {}
         for name in in_turn(ways, turn):
             before, began = processor_seconds(ways[name]), time.perf_counter()
             answers[name] = await together(ways[name], slice_, options.in_flight)
             seconds[name].append(time.perf_counter() - began)
             used[name] += processor_seconds(ways[name]) - before
         for name in ways:
-            withheld[name] += answers[name].count(None)
+            tokens[name] += sum(one.tokens for one in answers[name])
+            withheld[name] += sum(one.text is None for one in answers[name])
             different[name] += differences(answers[DIRECT], answers[name]) if name != DIRECT else 0
     asked = options.blocks * len(questions)
     print(f"{options.in_flight} in flight, {asked:,} requests each way in {len(seconds[DIRECT])} turns")
     for name, taken in seconds.items():
-        print(f"  {name:<10} {asked / sum(taken):>8.1f} requests/s")
+        rate, length = asked / sum(taken), tokens[name] / asked
+        print(f"  {name:<10} {rate:>8.2f} requests/s, {length:.0f} tokens per answer")
     for name in list(ways)[1:]:
         ratio, error = ratio_of(seconds[DIRECT], seconds[name])
         print(f"{name}: {100 * ratio:.1f} % of the direct rate (standard error {100 * error:.1f})")
@@ -236,9 +253,9 @@ def in_turn(ways: Ways, turn: int) -> list[str]:
     return [*list(ways)[first:], *list(ways)[:first]]
 
 
-async def together(way: Way, questions: Sequence[str], in_flight: int) -> list[str | None]:
+async def together(way: Way, questions: Sequence[str], in_flight: int) -> list[Answer]:
     """The answers to all questions, so many of them in flight at any time."""
-    answers: dict[int, str | None] = {}
+    answers: dict[int, Answer] = {}
     turns = iter(enumerate(questions))
 
     async def work() -> None:
@@ -249,24 +266,24 @@ async def together(way: Way, questions: Sequence[str], in_flight: int) -> list[s
     return [answers[number] for number in range(len(questions))]
 
 
-async def answer(way: Way, question: str) -> str | None:
-    """What comes back: the text of the server, the answer of the gateway, None where that abstains."""
+async def answer(way: Way, question: str) -> Answer:
+    """What comes back: the text of the server, the answer of the gateway."""
     reply = await way.client.ask("POST", "/chat/completions", way.bodies[question])
     completion = json.loads(b"".join([piece async for piece in reply.pieces()]))
     reply.close()
     if reply.status != 200:
         raise SystemExit(f"{way.name} answers {reply.status}: {completion}")
-    if completion.get("calibsft", {}).get("decision") == "abstained":
-        return None
-    content: str = completion["choices"][0]["message"]["content"]
-    return content
+    withheld = completion.get("calibsft", {}).get("decision") == "abstained"
+    text = None if withheld else completion["choices"][0]["message"]["content"]
+    return Answer(text, (completion.get("usage") or {}).get("completion_tokens", 0))
 
 
-def differences(direct: list[str | None], through: list[str | None]) -> int:
+def differences(direct: list[Answer], through: list[Answer]) -> int:
     """Answers that are not the server's; where two tokens are level, a batch of others may decide between them."""
-    stated = [re.search("<answer>([^<]*)</answer>", text or "") for text in direct]
-    both = zip(stated, through, strict=True)
-    return sum(given is not None and (found is None or found[1].strip() != given) for found, given in both)
+    stated = [re.search("<answer>([^<]*)</answer>", one.text or "") for one in direct]
+    given = [one.text for one in through]
+    both = zip(stated, given, strict=True)
+    return sum(text is not None and (found is None or found[1].strip() != text) for found, text in both)
 
 
 def processor_seconds(way: Way) -> float:

@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 
 # What `calibsft.api` offers, loaded when it is first used; `verify` and `report` are rooms that can be called.
 FUNCTIONS = (
-    "sample", "measure", "build", "fine_tune", "train", "evaluate", "score", "diagnose", "certify", "select", "route",
+    "sample", "measure", "build", "fine_tune", "train", "evaluate", "score", "diagnose", "certify", "select", "route", "plot",
 )  # fmt: skip
 ROOMS = ("verify", "report")
 

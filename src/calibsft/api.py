@@ -21,6 +21,7 @@ from calibsft.stages import STAGES
 
 if TYPE_CHECKING:
     from calibsft.decisions import Certificate, Route, Selection
+    from calibsft.report.drawing import Picture
 
 PathLike = str | Path
 # What a file calls our columns: {"correct": "is_correct"}.
@@ -219,3 +220,21 @@ def report(
     dialect = _dialect(columns, scale, *sources)
     summary = read_sources([Path(source) for source in sources], malformed, responses, dialect=dialect)
     return write_to(summary, Path(out))
+
+
+def plot(
+    figure: str,
+    *sources: PathLike,
+    out: PathLike,
+    theme: str = "light",
+    malformed: str | None = None,
+    benchmark: str | None = None,
+    by: str | None = None,
+    columns: Columns = None,
+    scale: str | None = None,
+) -> "Picture":
+    """Draw one figure, which notebooks show: `plot("reliability", "responses.csv", out="reliability.png")`."""
+    from calibsft.report.drawing import draw_to
+
+    paths, dialect = [Path(source) for source in sources], _dialect(columns, scale, *sources)
+    return draw_to(Path(out), figure, paths, theme, malformed, benchmark, by=by, dialect=dialect)

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from calibsft.gateway.connections import SPARE_CONNECTIONS
-from gateway_process import Running, gateway, policy_file
+from gateway_process import IDLE_SECONDS, Running, gateway, policy_file
 from scripted_server import (
     EVENTS,
     PATIENCE,
@@ -160,6 +160,18 @@ def test_an_idle_connection_outlives_the_time_for_a_head(running: Running) -> No
         for _ in range(2):
             assert health(one)
             time.sleep(2 * CLIENT_SECONDS)
+
+
+def test_a_connection_that_is_idle_for_longer_than_the_limit_ends(
+    tmp_path: Path, local_server: Scripted
+) -> None:
+    rules = policy_file(tmp_path, otherwise="abstain", model="served")
+    # Neither the time for a head nor uvicorn's own limit of five seconds is what ends it.
+    limits = {"client_timeout": 10 * PATIENCE, "environment": {IDLE_SECONDS: "7"}}
+    with gateway(rules, local_server.url, **limits) as running, running.connected() as one:
+        assert health(one)
+        began = time.monotonic()
+        assert ends(one) and time.monotonic() - began > 6
 
 
 def endless(asked: Asked) -> Sent:

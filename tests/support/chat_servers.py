@@ -257,13 +257,18 @@ def varied_base(short_base: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     means that a test knows what will be stated; it is not calibrated. Training goes on until the model says it: how
     many steps that takes depends on the processor.
     """
+    return taught(short_base, tmp_path_factory.mktemp("varied-base"))
+
+
+def taught(base: Path, folder: Path) -> Path:
+    """`folder` with the model in `base` after the lessons of `varied_base`."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     torch.manual_seed(0)
     random = Random(0)
-    tokenizer = AutoTokenizer.from_pretrained(short_base)
-    model = AutoModelForCausalLM.from_pretrained(short_base)
+    tokenizer = AutoTokenizer.from_pretrained(base)
+    model = AutoModelForCausalLM.from_pretrained(base)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
     for step in range(1, LESSONS + 1):
         _lesson_loss(model, tokenizer, random).backward()
@@ -273,7 +278,6 @@ def varied_base(short_base: Path, tmp_path_factory: pytest.TempPathFactory) -> P
             break
     else:
         raise RuntimeError(f"the model does not state what it was taught after {LESSONS} lessons")
-    folder = tmp_path_factory.mktemp("varied-base")
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder

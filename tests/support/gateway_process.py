@@ -26,6 +26,8 @@ from end_with_parent import end_with_parent
 
 START_SECONDS = 180.0
 STOP_SECONDS = 60.0
+# Names how long a connection may be idle, for tests that cannot wait as long as clients do.
+IDLE_SECONDS = "CALIBSFT_TEST_IDLE_SECONDS"
 SAYS_WHERE = re.compile(r"^policy \w+, model '(.*)': (http://\S+/v1)$", re.MULTILINE)
 SECRETS = ("CALIBSFT_LOCAL_API_KEY", "CALIBSFT_STRONG_API_KEY", "CALIBSFT_SERVE_TOKEN", "OPENAI_API_KEY")
 
@@ -51,7 +53,7 @@ class Running:
 
     def metrics(self) -> dict[str, float]:
         """What `/metrics` says, each sample by its name and labels as they stand there."""
-        page = httpx2.get(self.url.removesuffix("/v1") + "/metrics", trust_env=False)
+        page = httpx2.get(self.url.removesuffix("/v1") + "/metrics", trust_env=False, timeout=START_SECONDS)
         page.raise_for_status()
         samples = (line.rpartition(" ") for line in page.text.splitlines() if not line.startswith("#"))
         return {name: float(value) for name, _, value in samples}
@@ -180,4 +182,8 @@ def _answers(url: str) -> bool:
 
 if __name__ == "__main__":
     end_with_parent()
+    if IDLE_SECONDS in os.environ:
+        from calibsft.gateway import server
+
+        server.IDLE_SECONDS = int(os.environ[IDLE_SECONDS])
     runpy.run_module("calibsft", run_name="__main__", alter_sys=True)

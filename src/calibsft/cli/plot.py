@@ -5,9 +5,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from calibsft.artifacts import write_bytes
 from calibsft.cli.options import By, Columns, Conditions, Malformed, ScaleName
-from calibsft.errors import InputError, unknown_name
 from calibsft.files.dialect import Dialect
 from calibsft.metrics.selection import Where
 from calibsft.text import printable
@@ -49,28 +47,9 @@ def plot(
 
     Every file gets a line or a panel of its own; with --by, every value of a column.
     """
-    from calibsft.report.figures import FIGURES, KINDS, THEMES, render
-    from calibsft.report.sources import only_benchmark, read_sources
+    from calibsft.report.drawing import draw_to
 
-    if figure not in FIGURES:
-        unknown_name("figure", figure, list(FIGURES))
-    if theme not in THEMES:
-        unknown_name("theme", theme, list(THEMES))
-    if benchmark is not None and not FIGURES[figure].by_benchmark:
-        single = [name for name, plot in FIGURES.items() if plot.by_benchmark]
-        raise InputError(
-            f"figure '{figure}' is not drawn of a single benchmark; leave --benchmark out, or draw {' or '.join(single)}"
-        )
+    rows, dialect = Where.of(where or ()), Dialect.of(columns, scale, sources)
     path = out or Path(f"{figure}.svg")
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in KINDS:
-        raise InputError(f"{path}: unknown kind of picture '{path.suffix}'; end the name in .svg or .png")
-    dialect = Dialect.of(columns, scale, sources)
-    summary = read_sources(sources, malformed, where=Where.of(where or ()), by=by, dialect=dialect)
-    shown = summary if benchmark is None else only_benchmark(summary, benchmark)
-    pictures = render(FIGURES[figure], shown, THEMES[theme], [kind])
-    if pictures is None:
-        given = ", ".join(map(str, sources))
-        raise InputError(f"{given}: nothing there for figure '{figure}'; it needs {FIGURES[figure].needs}")
-    write_bytes(path, pictures[kind])
+    draw_to(path, figure, sources, theme, malformed, benchmark, rows, by, dialect)
     print(printable(f"figure: {path}"))

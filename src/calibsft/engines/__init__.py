@@ -39,9 +39,7 @@ DEFAULT, SERVED = "transformers", "openai"
 if TYPE_CHECKING:
     EngineSection: TypeAlias = EngineSettings
 else:
-    EngineSection = OneOf(
-        "engine", {name: kind.settings for name, kind in ENGINES.items()}, DEFAULT
-    ).section()
+    EngineSection = OneOf("engine", ENGINES, DEFAULT).section()
 
 
 def default_engine(**given: Any) -> EngineSettings:

@@ -83,7 +83,7 @@ class Gateway:
             held.enter_context(self.meters.in_flight.track_inprogress())
             decision, content = await self._decided(request, request_id, trace, held)
             if self.labels is not None:
-                self.labels.remember(decision.id, decision.outcome is Outcome.ANSWERED)
+                await self.labels.remember(decision.id, decision.outcome is Outcome.ANSWERED)
             self.meters.decisions.labels(decision.outcome, decision.cause).inc()
             return Reply(decision, content, held.pop_all())
 
@@ -235,8 +235,11 @@ class Gateway:
 
     def _count_tokens(self, upstream: str, reply: dict[str, Any], call: Call) -> None:
         call.replied(reply)
-        for kind, tokens in tokens_in(reply).items():
+        counted = tokens_in(reply)
+        for kind, tokens in counted.items():
             self.meters.tokens.labels(upstream, kind).inc(tokens)
+        if not counted:
+            self.meters.uncounted.labels(upstream).inc()
 
 
 def _given(completion: dict[str, Any], request: ChatRequest) -> Content:

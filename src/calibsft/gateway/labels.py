@@ -42,13 +42,16 @@ class Labels:
     def alarm(self) -> bool:
         return self.state.alarm
 
-    def remember(self, request_id: str, answered: bool) -> None:
+    async def remember(self, request_id: str, answered: bool) -> None:
         """Keep a response for its label. A full disk must not cost the client the answer."""
         try:
-            self._store.remember(request_id, answered)
+            # The disk, or another process with the same file, may take its time; other requests must not wait.
+            state = await asyncio.to_thread(self._store.remember, request_id, answered)
         except InputError as error:
             self._meters.unremembered.inc()
             log.error("a response cannot be labelled later: %s", error)
+        else:
+            self._known(state)
 
     async def count(self, body: bytes) -> dict[str, Any]:
         """Count the label in a request's body, and return what is known then."""
@@ -57,7 +60,6 @@ class Labels:
         except InputError as error:
             raise self._refusal(400, str(error), "invalid_request") from None
         try:
-            # A label waits for the disk, other requests must not.
             policy, state = await asyncio.to_thread(self._store.label, feedback)
         except Refused as refused:
             raise self._refusal(STATUSES[refused.reason], str(refused), refused.reason.value) from None
@@ -77,8 +79,8 @@ class Labels:
 
     def _known(self, state: State) -> None:
         """Show a state, and log the first alarm."""
-        # Labels are counted in threads, which may finish in another order.
-        if state.labels < self.state.labels:
+        # The file is read in threads, which may finish in another order.
+        if state.labels <= self.state.labels:
             return
         before, self.state = self.state, state
         self._show()

@@ -22,6 +22,7 @@ class Meters:
         self.failures = counter("upstream_failures", "Replies that did not come", ["upstream", "kind"])
         self.retries = counter("upstream_retries", "Repeated requests", ["upstream"])
         self.tokens = counter("tokens", "Tokens that servers report", ["upstream", "kind"])
+        self.uncounted = counter("uncounted", "Replies whose tokens no server has counted", ["upstream"])
         self.seconds = histogram("request_seconds", "Time until a request was answered", buckets=SECONDS)
         self.upstream_seconds = histogram(
             "upstream_seconds", "Time until a server had replied", ["upstream"], buckets=SECONDS

@@ -113,11 +113,13 @@ class Upstream:
 
     async def _lines(self, reply: Received) -> AsyncIterator[str]:
         """The lines as they arrive, with any line ending. Their number and the total time are not limited."""
-        rest = b""
+        rest = bytearray()  # grows in place: a line may come in very many pieces
         async for piece in reply.pieces(patience=self._timeout):
-            *lines, rest = (rest + piece).replace(b"\r", b"\n").split(b"\n")
+            end, *lines = piece.replace(b"\r", b"\n").split(b"\n")
+            rest += end
             for line in lines:
-                yield line.decode("utf-8", "replace")
+                yield rest.decode("utf-8", "replace")
+                rest = bytearray(line)
             if len(rest) > LARGEST_REPLY:
                 raise self._wrong_reply()
         yield rest.decode("utf-8", "replace")

@@ -96,8 +96,11 @@ class FeedbackStore:
                 self._file.close()
                 raise
 
-    def remember(self, id: str, answered: bool) -> None:
-        """Keep a response for its label; `answered`: it is the local model's own answer."""
+    def remember(self, id: str, answered: bool) -> State:
+        """Keep a response for its label; `answered`: it is the local model's own answer.
+
+        Returns what the labels so far say of the policy: other processes may have counted some.
+        """
         with self._transaction():
             try:
                 added = self._file.execute(
@@ -110,6 +113,7 @@ class FeedbackStore:
                 ) from None
             assert added.lastrowid is not None
             self._forget("number = ?", added.lastrowid - self._limit)
+            return self._read_state(self._policy_id)
 
     def label(self, feedback: Feedback) -> tuple[str, State]:
         """Count a label: the id of the policy that decided its response, and that policy's state.
@@ -144,7 +148,8 @@ class FeedbackStore:
             return self._read_state(self._policy_id)
 
     def close(self) -> None:
-        self._file.close()
+        with self._lock:  # a label that is under way in another thread
+            self._file.close()
 
     def __enter__(self) -> Self:
         return self

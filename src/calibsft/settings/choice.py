@@ -1,35 +1,49 @@
 """Sections whose class depends on the name in them: a target, an engine or a method has its own keys."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any, Union, get_args, get_origin
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol, get_args, get_origin
 
-from pydantic import BeforeValidator, Discriminator, Tag
+from pydantic import BeforeValidator, SerializeAsAny
 from pydantic.fields import FieldInfo
 
 from calibsft.errors import InputError, unknown_name
 from calibsft.settings.base import Settings
 
 
+class WithSettings(Protocol):
+    """What can be chosen: a target, an engine, a method."""
+
+    @property
+    def settings(self) -> type[Settings]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class OneOf:
     """Marks a section whose class depends on the `name` in it.
 
-    `kind` is what the name chooses, such as "target". Without a `default` a name must be given. `words` describes every
-    name, or is empty.
+    `kind` is what the name chooses, such as "target". `known` is the dict of all that can be chosen; what is added to it
+    later, as by a user's own script, can be chosen too. Without a `default` a name must be given. `words` describes
+    one of them, or is None.
     """
 
     kind: str
-    classes: Mapping[str, type[Settings]]
+    known: Mapping[str, WithSettings]
     default: str = ""
-    words: Mapping[str, str] = field(default_factory=dict)
+    words: Callable[[Any], str] | None = None
+
+    @property
+    def classes(self) -> dict[str, type[Settings]]:
+        """The class of settings of every name."""
+        return {name: one.settings for name, one in self.known.items()}
 
     @property
     def help(self) -> str:
         """The help text, in Markdown: the names that can be chosen."""
-        if not self.words:
-            return f"one of {', '.join(self.classes)}"
-        return "\n- ".join(["one of these:", *(f"{name}: {self.words[name]}" for name in self.classes)])
+        if self.words is None:
+            return f"one of {', '.join(self.known)}"
+        named = (f"{name}: {self.words(one)}" for name, one in self.known.items())
+        return "\n- ".join(["one of these:", *named])
 
     def class_of(self, data: Any) -> type[Settings]:
         """The class of a section given as plain data; the error for an unknown name suggests the nearest known one."""
@@ -52,13 +66,15 @@ class OneOf:
         """What an error advises about a key that belongs to another name."""
         return "leave it out"
 
-    def named(self, data: Any) -> Any:
-        return {"name": self.default, **data} if isinstance(data, dict) else data
+    def chosen(self, data: Any) -> Any:
+        """A section given as plain data, as settings of the class that it names."""
+        if not isinstance(data, dict):
+            return data
+        return self.class_of(data).model_validate({"name": self.default, **data})
 
     def section(self) -> Any:
         """The type annotation of such a section."""
-        tagged = tuple(Annotated[section, Tag(name)] for name, section in self.classes.items())
-        return Annotated[Union[tagged], Discriminator(self.name_of), BeforeValidator(self.named), self]  # noqa: UP007
+        return Annotated[SerializeAsAny[Settings], BeforeValidator(self.chosen), self]
 
 
 @dataclass(frozen=True, slots=True)

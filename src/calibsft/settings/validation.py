@@ -1,7 +1,6 @@
 """Turns plain data into settings; an error names the key, the value and the remedy."""
 
 import re
-from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 
@@ -10,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from calibsft.errors import InputError, did_you_mean
 from calibsft.settings.base import Settings
-from calibsft.settings.choice import CommonTo, OneOf, choice_of, named_class, section_class
+from calibsft.settings.choice import CommonTo, OneOf, named_class, section_class
 from calibsft.text import shortened
 
 S = TypeVar("S", bound=Settings)
@@ -27,11 +26,11 @@ def validated(kind: type[S], data: dict[str, Any], source: str, choice: OneOf | 
     except InputError as error:
         raise InputError(f"{source}: {error}") from error
     except ValidationError as error:
-        raise InputError(f"{source}: {_explained(kind, error.errors()[0])}") from error
+        raise InputError(f"{source}: {_explained(error.errors()[0])}") from error
 
 
-def _explained(kind: type[Settings], error: ErrorDetails) -> str:
-    key, given = ".".join(_key(kind, error["loc"])), shortened(repr(error["input"]))
+def _explained(error: ErrorDetails) -> str:
+    key, given = ".".join(map(str, error["loc"])), shortened(repr(error["input"]))
     if error["type"] == "value_error":
         problem = error["ctx"]["error"]
         # An `InputError` has its remedy; any other is a rule about several keys.
@@ -42,20 +41,6 @@ def _explained(kind: type[Settings], error: ErrorDetails) -> str:
         known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
         return f"{key} = {given}{did_you_mean(str(error['input']), known)} (known: {', '.join(known)})"
     return f"{key} = {given}: {error['msg'].lower()}; correct that key"
-
-
-def _key(kind: type[Settings], location: tuple[int | str, ...]) -> Iterator[str]:
-    """The dotted key of an error, without the names of chosen classes that pydantic adds."""
-    parts = iter(location)
-    for part in parts:
-        yield str(part)
-        field = kind.model_fields.get(str(part))
-        if field is None:
-            continue
-        if (choice := choice_of(field)) and (name := next(parts, None)) is not None:
-            kind = choice.classes[str(name)]
-        else:
-            kind = section_class(field) or kind
 
 
 def _refuse_unknown_keys(

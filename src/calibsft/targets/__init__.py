@@ -28,12 +28,7 @@ if TYPE_CHECKING:
     TargetSection = TargetSettings
 else:
     # The settings of the target that a section names.
-    TargetSection = OneOf(
-        "target",
-        {name: target.settings for name, target in TARGETS.items()},
-        CALIBSFT.name,
-        {name: target.description for name, target in TARGETS.items()},
-    ).section()
+    TargetSection = OneOf("target", TARGETS, CALIBSFT.name, lambda target: target.description).section()
 
 
 def get_target(name: str) -> Target[Any]:

@@ -40,7 +40,7 @@ def test_a_semantic_router_asks_the_local_model_first_with_the_policys_threshold
     found = exported(calibsft, "semantic-router", policy(threshold=0.43))
     (decision,) = found["routing"]["decisions"]
     assert decision["algorithm"]["confidence"] == {
-        "confidence_method": "hybrid", "threshold": 0.43, "on_error": "skip",
+        "confidence_method": "hybrid", "threshold": 0.43, "escalation_order": "declared", "on_error": "skip",
     }  # fmt: skip
     assert [one["model"] for one in decision["modelRefs"]] == ["small", "large"]
     backends = [one["backend_refs"][0] for one in found["providers"]["models"]]
@@ -49,8 +49,12 @@ def test_a_semantic_router_asks_the_local_model_first_with_the_policys_threshold
 
 @pytest.mark.parametrize(
     "fields, told",
-    [({"otherwise": "abstain"}, "the semantic router cannot abstain"), ({"threshold": None}, "the policy defers everything")],
-)  # fmt: skip
+    [
+        ({"otherwise": "abstain"}, "the semantic router cannot abstain"),
+        ({"threshold": None}, "the policy defers everything"),
+        ({"threshold": 0.0}, "the policy's threshold is 0, which the semantic router reads as none"),
+    ],
+)
 def test_what_a_semantic_router_cannot_do_is_refused(
     calibsft: Command, fields: dict[str, Any], told: str
 ) -> None:
@@ -69,7 +73,14 @@ def test_litellm_asks_the_gateway_and_falls_back_to_the_strong_model(calibsft: C
     assert ours["model_info"]["calibsft_promise"] == given.promise
     assert strong["litellm_params"]["api_base"] == "https://b/v1"
     assert found["router_settings"] == {"fallbacks": [{"org/m": ["calibsft-strong"]}]}
-    assert "router_settings" not in exported(calibsft, "litellm", policy(otherwise="abstain"))
+
+
+@pytest.mark.parametrize("fields", [{"otherwise": "abstain"}, {"on_local_failure": "error"}])
+def test_litellm_asks_the_strong_model_only_if_the_policy_does(
+    calibsft: Command, fields: dict[str, Any]
+) -> None:
+    found = exported(calibsft, "litellm", policy(**fields))
+    assert len(found["model_list"]) == 1 and "router_settings" not in found
 
 
 def test_a_file_that_is_there_is_left_alone(calibsft: Command) -> None:

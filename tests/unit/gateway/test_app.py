@@ -627,10 +627,10 @@ def test_a_client_that_goes_away_takes_its_request_to_the_model_along(
     assert not strong.asked, "a client that went away is no failure of the local model"
 
 
-def test_a_client_that_leaves_a_stream_frees_its_place(
+def test_a_client_that_leaves_a_stream_frees_its_place_and_its_tokens_stay_uncounted(
     small: Running, local: Scripted, strong: Scripted
 ) -> None:
-    gone = threading.Event()
+    gone, before = threading.Event(), small.count("calibsft_uncounted_total")
 
     def endless(asked: Asked) -> Iterator[bytes]:
         yield event(chunk("first"))
@@ -647,6 +647,7 @@ def test_a_client_that_leaves_a_stream_frees_its_place(
         assert state(small) == (1, 0)
     assert gone.wait(PATIENCE)
     until(lambda: state(small) == (0, 0))
+    assert small.count("calibsft_uncounted_total", 'upstream="strong"') == before + 1
 
 
 # What is served besides
@@ -852,6 +853,7 @@ def test_everything_is_counted(deferring: Running, local: Scripted, strong: Scri
         ("prompt", "strong"): 33,
         ("completion", "strong"): 21,
     }
+    assert changed("uncounted_total") == {}
     assert changed("confidence_count") == {(): 3}
     assert changed("confidence_sum")[()] == pytest.approx(1.65)
     buckets = changed("confidence_bucket")

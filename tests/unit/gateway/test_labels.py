@@ -1,7 +1,11 @@
 """Labels of a gateway's responses: what counts, what is refused, what an alarm does, and that a restart forgets nothing."""
 
+import sqlite3
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx2
@@ -9,7 +13,7 @@ import pytest
 
 from calibsft.gateway.completions import ABSTENTION
 from gateway_process import Running, gateway, policy_file
-from scripted_server import ANSWER, PATIENCE, QUESTION, Scripted, chats, confident, says
+from scripted_server import ANSWER, PATIENCE, QUESTION, Asked, Scripted, Sent, chats, confident, says
 
 TOKEN = "token-canary"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
@@ -153,6 +157,43 @@ def test_a_policy_that_defers_on_an_alarm_asks_the_strong_model_alone(
         # A deferred response has an id of its own too, and its label is no event.
         events = health(running)["watch"]["events"]
         assert labelled(running, found, False).json()["events"] == events
+
+
+def test_an_alarm_reaches_other_gateways_with_the_same_file(
+    tmp_path: Path, abstaining: Running, local: Scripted
+) -> None:
+    (rules,) = tmp_path.glob("policy-*.json")
+    with gateway(rules, local.url, local_model="l", labels=tmp_path / "labels.db") as other:
+        for _ in range(20):
+            labelled(abstaining, asked(abstaining), False)
+        # With its next response it sees what labels have said meanwhile.
+        assert asked(other)["calibsft"]["reason"] == "confident"
+        assert asked(other)["calibsft"]["reason"] == "alarm"
+        assert health(other)["watch"] == health(abstaining)["watch"]
+        assert other.count("calibsft_alarm") == 1 and other.said().count("ALARM at label") == 1
+
+
+def test_a_file_that_another_process_holds_stops_nobody_else(
+    tmp_path: Path, abstaining: Running, local: Scripted
+) -> None:
+    answering = Event()
+
+    def answer(_: Asked) -> Sent:
+        answering.set()
+        return says(confident("0.95"))
+
+    local.answer = answer
+    with closing(sqlite3.connect(tmp_path / "labels.db", isolation_level=None)) as file:
+        file.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor() as pool, httpx2.Client(trust_env=False, timeout=PATIENCE) as client:
+            waiting = pool.submit(asked, abstaining)
+            answering.wait(PATIENCE)
+            meanwhile = 0
+            while not waiting.done():
+                meanwhile += client.get(abstaining.url.removesuffix("/v1") + "/healthz").is_success
+    assert meanwhile >= 10, "replies to others, while one response waits for the file"
+    assert waiting.result()["calibsft"]["decision"] == "answered"
+    assert abstaining.count("calibsft_unremembered_total") == 1
 
 
 def test_without_a_file_no_labels_are_taken(tmp_path: Path, local: Scripted) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from calibsft.api import plot
 from calibsft.artifacts import StageFolder, write_json, write_parquet
+from calibsft.errors import InputError
 from calibsft.metrics import score_table
 from calibsft.report.figures import FIGURES
 from calibsft.report.sources import only_benchmark, read_sources
@@ -206,3 +208,15 @@ def test_a_model_that_did_not_answer_the_benchmark_is_left_out(calibsft: Command
     answers().filter(dataset="drop").write_csv(tmp_path / "drop.csv")
     assert calibsft("plot", "reliability", "both.csv", "drop.csv", "--benchmark", "gsm8k")[0] == 0
     assert "both" in (picture := (tmp_path / "reliability.svg").read_text()) and ">drop" not in picture
+
+
+def test_python_draws_the_same_picture_and_a_notebook_shows_it(calibsft: Command, tmp_path: Path) -> None:
+    answers().write_csv(tmp_path / "mine.csv")
+    assert calibsft("plot", "reliability", "mine.csv", "-o", "command.png")[0] == 0
+    drawn = plot("reliability", "mine.csv", out="python.png")
+    assert drawn._repr_png_() == Path(drawn).read_bytes() == Path("command.png").read_bytes()
+    assert drawn._repr_svg_() is None and str(drawn) == "python.png"
+    also = plot("reliability", "mine.csv", out="python.svg", theme="dark")
+    assert also._repr_png_() is None and "<svg" in (also._repr_svg_() or "")
+    with pytest.raises(InputError, match="unknown figure 'reliablity'; did you mean 'reliability'"):
+        plot("reliablity", "mine.csv", out="python.png")

@@ -10,7 +10,7 @@ from calibsft.integrations.routers.servers import Servers
 
 NOTE = (
     "calibsft serve acts on the policy; its clients' token is read from CALIBSFT_SERVE_TOKEN. The proxy starts with"
-    " litellm --config FILE"
+    " litellm --config FILE, once LITELLM_MASTER_KEY holds the key that its own clients send"
 )
 STRONG = "calibsft-strong"
 
@@ -34,7 +34,7 @@ def export(policy: Policy, servers: Servers) -> tuple[dict[str, Any], str]:
             },
         }
     ]
-    if policy.otherwise != DEFER:
+    if {policy.otherwise, policy.on_local_failure} != {DEFER}:
         return {"model_list": models}, NOTE
     strong = {
         "model_name": STRONG,
@@ -44,5 +44,5 @@ def export(policy: Policy, servers: Servers) -> tuple[dict[str, Any], str]:
             "api_key": "os.environ/CALIBSFT_STRONG_API_KEY",
         },
     }
-    # If the gateway itself is down, a deferring policy would have asked the strong model.
+    # To LiteLLM a gateway that is down, or gives any error, is what a local failure is to the gateway.
     return {"model_list": [*models, strong], "router_settings": {"fallbacks": [{name: [STRONG]}]}}, NOTE

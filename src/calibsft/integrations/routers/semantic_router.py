@@ -25,6 +25,10 @@ def export(policy: Policy, servers: Servers) -> tuple[dict[str, Any], str]:
         raise InputError(
             "the policy defers everything, so there is nothing to decide; use the strong model alone"
         )
+    if policy.threshold == 0:
+        raise InputError(
+            "the policy's threshold is 0, which the semantic router reads as none; let it ask calibsft serve instead"
+        )
     local, strong = servers.local_model, servers.strong_model
     decision = {
         "name": "calibsft",
@@ -34,8 +38,13 @@ def export(policy: Policy, servers: Servers) -> tuple[dict[str, Any], str]:
         "modelRefs": [{"model": local, "use_reasoning": False}, {"model": strong, "use_reasoning": False}],
         "algorithm": {
             "type": "confidence",
-            # The one method whose confidence is in [0, 1].
-            "confidence": {"confidence_method": "hybrid", "threshold": policy.threshold, "on_error": "skip"},
+            "confidence": {
+                "confidence_method": "hybrid",
+                "threshold": policy.threshold,
+                # By default the smaller model comes first, whichever that is.
+                "escalation_order": "declared",
+                "on_error": "skip",
+            },
         },
     }
     config = {

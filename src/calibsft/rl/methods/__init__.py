@@ -22,7 +22,7 @@ METHODS: dict[str, Method] = {
     "c3rl": C3RL,
     "redoubt": REDOUBT,
 }
-CHOICE = OneOf("method", {name: method.settings for name, method in METHODS.items()})
+CHOICE = OneOf("method", METHODS)
 if TYPE_CHECKING:
     MethodSection: TypeAlias = MethodSettings
 else:
