@@ -75,29 +75,46 @@ def run(
     The recipe `tiny` needs no GPU and no download. `calibsft ls recipes` lists the others. Finished stages are skipped, an
     unfinished one is resumed.
     """
-    from calibsft.pipeline import load_checked, run_pipeline, stage_names
+    from calibsft.pipeline import load_checked
 
+    stages = _stages(until, dry_run)
     if rate is not None and not dry_run:
         raise InputError("--rate means nothing without --dry-run; give both, or leave it out")
+    chosen = [f"training_seeds=[{seeds}]"] if seeds is not None else []
+    resolved = load_checked(recipe, [*(overrides or []), *chosen], layers)
+    _require_known(stages, resolved)
+    if dry_run:
+        _print_dry(resolved, rate)
+    else:
+        _run(resolved, out or Path("runs") / resolved.run_name, fresh, hash_check, stages)
+
+
+def _stages(until: str | None, dry_run: bool) -> tuple[str, ...]:
+    """The stages that --until names; none for all."""
     if until is not None and dry_run:
         raise InputError("--until means nothing with --dry-run; give one of the two")
     stages = comma_separated(until or "")
     if until is not None and not stages:
         raise InputError("--until names no stage; name one of those that --dry-run lists")
-    chosen = [f"training_seeds=[{seeds}]"] if seeds is not None else []
-    resolved = load_checked(recipe, [*(overrides or []), *chosen], layers)
-    known = stage_names(resolved)
+    return stages
+
+
+def _require_known(stages: tuple[str, ...], recipe: "Recipe") -> None:
+    from calibsft.pipeline import stage_names
+
+    known = stage_names(recipe)
     for name in stages:
         if name not in known:
             unknown_name("stage", name, known)
-    if dry_run:
-        _print_dry(resolved, rate)
-        return
+
+
+def _run(recipe: "Recipe", folder: Path, fresh: bool, hash_check: bool, stages: tuple[str, ...]) -> None:
+    """Run the recipe, and print where the results are."""
+    from calibsft.pipeline import run_pipeline
     from calibsft.report.runs import headline
 
-    folder = out or Path("runs") / resolved.run_name
     info(f"run: {folder}")
-    run_pipeline(resolved, folder, fresh, hash_check, stages)
+    run_pipeline(recipe, folder, fresh, hash_check, stages)
     if stages:
         print("finished: " + ", ".join(str(folder / name) for name in stages))
         return
