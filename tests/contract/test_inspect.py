@@ -14,7 +14,7 @@ from calibsft.metrics import evaluate
 from calibsft.responses.formats import get_format, messages
 from command import Command
 
-inspect_ai = pytest.importorskip("inspect_ai", reason="install Inspect: pip install inspect_ai")
+inspect_ai = pytest.importorskip("inspect_ai", reason="scripts/plugins-env makes an environment with it")
 
 from inspect_ai.dataset import Sample  # noqa: E402
 from inspect_ai.log import EvalLog, read_eval_log  # noqa: E402
@@ -78,6 +78,8 @@ def test_a_sample_shows_its_answer_its_confidence_and_why_it_is_malformed(tmp_pa
     log = evaluated(tmp_path, outputs(SAID))
     scores = [next(iter(sample.scores.values())) for sample in log.samples]
     assert [(score.value, score.answer) for score in scores][:2] == [("C", "4"), ("I", "5")]
+    assert scores[0].explanation == "Stated confidence: 0.9"
+    assert scores[3].explanation == "No confidence is stated; malformed: bad_confidence"
     assert scores[0].metadata == {"confidence": 0.9, "reason": "ok", "grade": "correct"}
     assert scores[3].metadata["confidence"] is None and scores[3].metadata["reason"] == "bad_confidence"
 

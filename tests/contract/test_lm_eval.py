@@ -10,7 +10,7 @@ from calibsft.playground.tokenizer import build_tokenizer
 from calibsft.responses.formats import get_format
 from calibsft.responses.prompts import Prompting
 
-lm_eval = pytest.importorskip("lm_eval", reason="install lm-eval: pip install lm_eval")
+lm_eval = pytest.importorskip("lm_eval", reason="scripts/plugins-env makes an environment with it")
 
 from lm_eval.tasks import TaskManager  # noqa: E402
 

@@ -12,7 +12,7 @@ from calibsft.responses.formats import get_format, messages
 from calibsft.rl.reward_functions import trl_reward
 from scripted_server import Asked, Scripted, Sent, says
 
-pytest.importorskip("verifiers.v1", reason="install verifiers: pip install verifiers")
+pytest.importorskip("verifiers.v1", reason="scripts/plugins-env makes an environment with it")
 
 import verifiers.v1 as vf
 from verifiers.v1.env import RunSlot

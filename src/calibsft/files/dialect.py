@@ -15,7 +15,8 @@ import polars as pl
 
 from calibsft.errors import InputError, did_you_mean
 from calibsft.files.cells import shown
-from calibsft.files.scales import PERCENT, PROBABILITY, SCALES, ScaleGuess, get_scale
+from calibsft.files.scales import HUNDRED, PERCENT, PROBABILITY, SCALES, ScaleGuess, get_scale
+from calibsft.progress import warn
 
 # Every column that a reader of responses knows.
 OUR_COLUMNS = (
@@ -133,7 +134,11 @@ class Dialect:
         return found
 
     def refuse_other_scale(self, path: Path, guess: ScaleGuess) -> None:
-        """Refuse confidences that look as if they were on another scale, unless the scale was given."""
+        """Refuse confidences that look as if they were on another scale; warn if the scale was given."""
+        if self.scale == PERCENT and 0 < guess.largest <= 1 / HUNDRED:
+            warn(
+                f"{path}: none of {guess.read:,} confidences is above 1 %; leave --scale {PERCENT} out if they are in [0, 1]"
+            )
         if self.scale is not None or guess.scale is None:
             return
         looks = "percentages" if guess.scale == PERCENT else "digits"

@@ -56,6 +56,8 @@ def whole(path: Path, dialect: Dialect) -> pl.DataFrame:
     """The whole file; numbers in columns that are names or texts stay as they are written where the file has golds."""
     with opened(path) as file:
         data = file.read()
+    if not data.strip():
+        return pl.DataFrame()
     first = next((line for line in io.BytesIO(data) if line.strip()), b"")
     golds = {json.dumps(name).encode() for name in ("gold", dialect.theirs("gold"))}
     if not any(name in first for name in golds) and not first.startswith(BYTE_ORDER_MARK):

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import zlib
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -23,6 +24,23 @@ def opened(path: Path) -> BinaryIO:
     if not start.startswith(GZIP_MARK):
         return path.open("rb")
     return io.BufferedReader(_Unpacked(path))
+
+
+def damage(path: Path) -> str | None:
+    """What is wrong with the packing of a file that is gzipped, or called so; None if nothing is."""
+    with path.open("rb") as file:
+        start = file.read(len(GZIP_MARK))
+    if start and start != GZIP_MARK:
+        return (
+            "its name ends in .gz, but it is not gzipped; rename or pack it" if path.suffix == ".gz" else None
+        )
+    try:
+        with opened(path) as unpacked:
+            while unpacked.read(io.DEFAULT_BUFFER_SIZE):
+                pass
+    except (OSError, EOFError, zlib.error) as error:
+        return f"the gzip file is damaged ({error}); copy it again"
+    return None
 
 
 def most_unpacked(path: Path) -> int:

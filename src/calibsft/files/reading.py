@@ -21,6 +21,7 @@ from calibsft.files.batches import Asked, Batch
 from calibsft.files.cells import require_filled, text_column
 from calibsft.files.columns import require_columns
 from calibsft.files.dialect import OURS, Dialect
+from calibsft.files.packed import damage
 
 
 class Decoder(Protocol):
@@ -136,6 +137,13 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         with telling_damage([path]):
             yield
+    except pl.exceptions.NoDataError as error:
+        raise InputError(f"{path}: {NO_ROWS}") from error
+    except InputError as error:
+        # Where a packed file is damaged, what comes out of it looks like a wrong row.
+        if path.is_file() and (found := damage(path)):
+            raise InputError(f"{path}: {found}") from error
+        raise
     except (pl.exceptions.PolarsError, OSError, EOFError, zlib.error, BadZipFile) as error:
         first_line = str(error).strip().splitlines()[0]
         kind = "Parquet" if path.is_dir() else path.suffix

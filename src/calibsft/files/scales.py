@@ -6,6 +6,7 @@ which one the numbers look like, for a complaint.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import polars as pl
 
@@ -79,15 +80,16 @@ def get_scale(name: str) -> Scale:
 
 @dataclass(slots=True)
 class ScaleGuess:
-    """On which other scale the numbers may be of a column that was read as probabilities.
+    """On which other scale the numbers may be of a column that was read on one scale.
 
     Attributes
     ----------
-    read : how many are in [0, 1].
+    read, largest : how many are on the scale, and the largest of them as a number in [0, 1].
     above : how many are above 1 and at most 100.
     """
 
     read: int = 0
+    largest: float = 0.0
     above: int = 0
     _beyond: bool = False
     _signed: bool = False
@@ -96,6 +98,7 @@ class ScaleGuess:
     def add(self, raw: pl.Series, read: pl.Series) -> None:
         """Take in the cells of a column, and what they were read as."""
         self.read += len(read) - read.null_count()
+        self.largest = max(self.largest, cast(float, read.max() or 0.0))
         self._whole = self._whole and bool(((read == 0) | (read == 1)).all())
         unread = raw.filter(read.is_null() & raw.is_not_null())
         if unread.is_empty():

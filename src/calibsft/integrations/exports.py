@@ -23,6 +23,8 @@ class Trainer:
         The trainer's own package.
     proof
         Module and function that return what proves that the trainer has the plug-in, or raise.
+    install
+        How trainer and plug-in are installed together.
     manual
         The page about it.
     """
@@ -30,6 +32,7 @@ class Trainer:
     export: Callable[["Stage", str, Path], str]
     package: str
     proof: tuple[str, str]
+    install: str
     manual: str
 
 
@@ -41,5 +44,11 @@ def _export_to_verl(stage: "Stage", name: str, folder: Path) -> str:
 
 
 TRAINERS: dict[str, Trainer] = {
-    "verl": Trainer(_export_to_verl, "verl", (proof.__name__, proof.registered.__name__), "docs/verl.md")
+    "verl": Trainer(
+        _export_to_verl,
+        "verl",
+        (proof.__name__, proof.registered.__name__),
+        "run pip install --no-deps calibsft in verl's own environment",
+        "docs/verl.md",
+    )
 }

@@ -46,7 +46,7 @@ from calibsft.metrics.evaluate import checked_responses
 from calibsft.metrics.registry import TABLE_METRICS
 from calibsft.metrics.table import ConfidenceTable
 from calibsft.responses.formats import get_format, messages
-from calibsft.responses.parse import parse
+from calibsft.responses.parse import Reason, parse
 from calibsft.schema import QUESTION_KEYS, Grade
 from calibsft.verify.files import DEFAULT_KIND
 
@@ -149,7 +149,14 @@ def _score(grade: Grade, answer: str | None, confidence: float | None, reason: s
     facts: dict[str, Any] = {CONFIDENCE: confidence, "reason": reason, "grade": grade.value}
     if not grade.scored:
         return Score.unscored(reason="grader_failed", answer=answer, metadata=facts)
-    return Score(value=CORRECT if grade is Grade.CORRECT else INCORRECT, answer=answer, metadata=facts)
+    value = CORRECT if grade is Grade.CORRECT else INCORRECT
+    return Score(value=value, answer=answer, explanation=_explanation(confidence, reason), metadata=facts)
+
+
+def _explanation(confidence: float | None, reason: str) -> str:
+    """What `inspect view` shows beside the verdict."""
+    stated = "No confidence is stated" if confidence is None else f"Stated confidence: {confidence:g}"
+    return stated if reason == Reason.OK else f"{stated}; malformed: {reason}"
 
 
 @task

@@ -18,9 +18,9 @@ from calibsft.files.cells import (
     NO_BOOLEAN,
     Fault,
     require_policy,
+    tell_unread,
     text_column,
     truth_column,
-    warn_unread,
 )
 from calibsft.files.dialect import OURS, Dialect
 from calibsft.files.reading import batches
@@ -164,7 +164,7 @@ class ScoredFile:
         self._refuse()
         fault = self._faults.get(("unread", "confidence"))
         if self.malformed is None and fault:
-            warn_unread(self.path, fault, self._taken, self.unread_are)
+            tell_unread(self.path, fault, self._taken, self.unread_are)
 
     @property
     def missing(self) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from calibsft import doctor
-from calibsft.doctor import Finding, packages, trial
+from calibsft.doctor import Finding, packages, plugins, trial
 from calibsft.doctor.engines import engine_findings
 from calibsft.doctor.machine import machine_findings
 from calibsft.doctor.plugins import plugin_findings
@@ -84,12 +84,25 @@ def test_a_library_that_has_not_taken_the_plug_in_is_told(modules: Path) -> None
         sys.modules.pop(trainer.package, None)
 
 
+def test_a_library_that_is_absent_comes_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(plugins, "find_spec", lambda _: None)
+    found = {finding.name: finding for finding in plugin_findings()}
+    assert found.keys() == {**TRAINERS, **PLUGINS}.keys()
+    for finding in found.values():
+        assert finding.state == "absent" and "pip install " in finding.remedy
+    assert found["inspect"].remedy.startswith("pip install calibsft inspect_ai; see ")
+
+
 def test_packages_that_are_missing_or_too_old_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = [
         "numpy>=1",
         "polars>=99",
         "nowhere>=2; python_version>'3'",
         "uvloop<0; extra=='serve'",
+        "nowhere; extra=='serve'",
+        "nobody; extra=='serve'",
         "gone; extra=='dev'",
     ]
     monkeypatch.setattr(packages, "requires", lambda _: asked)
@@ -100,6 +113,7 @@ def test_packages_that_are_missing_or_too_old_are_named(monkeypatch: pytest.Monk
     otel, serve = packages.extra_findings()
     assert (otel.name, otel.state) == ("otel", "ok")  # asks for nothing here
     assert (serve.name, serve.state, serve.remedy) == ("serve", "absent", "pip install 'calibsft[serve]'")
+    assert serve.detail.startswith("not installed: nowhere, nobody; uvloop is ")
 
 
 def test_gpus_that_torch_does_not_see_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,7 +141,10 @@ def test_the_command_tells_every_finding_and_fails_if_one_is_broken(
     assert code == 0
     assert out.splitlines() == [
         "machine", "  ok      disk  80 GiB free", "engines", "  absent  vllm  vllm is not installed", "          → install vllm",
+        "nothing is broken; what is absent is optional",
     ]  # fmt: skip
     found.append(Finding("packages", "polars", "broken", "polars is 1.0"))
+    code, out, _ = calibsft("doctor")
+    assert code == 1 and out.splitlines()[-1] == "broken: polars"
     code, out, _ = calibsft("doctor", "--json")
     assert code == 1 and [row["state"] for row in json.loads(out)] == ["ok", "absent", "broken"]
