@@ -20,7 +20,8 @@ from calibsft.progress import warn
 
 TRUE_WORDS = ("true", "1", "1.0", "yes", "correct")
 FALSE_WORDS = ("false", "0", "0.0", "no", "incorrect")
-SHOWN_CHARACTERS = 40
+# An id of a chat completion is shown whole.
+SHOWN_CHARACTERS = 60
 MALFORMED_POLICIES = ("error", "counted", "drop")
 # What happens to rows without a readable confidence, for a warning.
 COUNTED, NEVER_CONFIDENT = "count as 0", "count as never confident"
