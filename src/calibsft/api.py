@@ -151,7 +151,7 @@ def certify(
     scale: str | None = None,
     **options: Any,
 ) -> "Certificate":
-    """The threshold from which on at most `risk` of the answers are wrong; options as for `calibsft.decisions.certify`."""
+    """The threshold above which at most `risk` of the answers are wrong; options as for `calibsft.decisions.certify`."""
     from calibsft import decisions
     from calibsft.decisions.files import read_calibration
 
@@ -193,7 +193,7 @@ def route(
     scale: str | None = None,
     **options: Any,
 ) -> "Route":
-    """The threshold from which on a small model keeps its questions; options as for `calibsft.decisions.route`."""
+    """The threshold above which a small model keeps its questions; options as for `calibsft.decisions.route`."""
     from calibsft import decisions
     from calibsft.decisions.files import read_routing
 

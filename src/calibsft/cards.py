@@ -160,7 +160,7 @@ def _with_index(
         card = ModelCard(text, ignore_metadata_errors=True)
     except (ValueError, yaml.YAMLError):
         warn(
-            f"{path}: its head cannot be read, so results go into its table alone; mend the YAML above the title"
+            f"{path}: its head cannot be read, so results go into its table alone; fix the YAML above the title"
         )
         return text
     found = index_results(scores, datasets, confidence_format, how)

@@ -67,7 +67,7 @@ def prepare_model(model: str) -> None:
     """Before loading a model: refuse it if it is neither a folder nor downloaded, and the Hub does not answer."""
     if Path(model).exists():
         return
-    reason = silence()
+    reason = hub_problem()
     if reason is not None and snapshot(*name_and_revision(model)) is None:
         raise InputError(
             f"model '{model}' is neither a folder nor downloaded, and the Hub does not answer ({reason}); check the connection,"
@@ -78,7 +78,7 @@ def prepare_model(model: str) -> None:
 
 def prepare_hub() -> None:
     """Before using the Hub: if it does not answer, let its libraries use only their cache."""
-    reason = silence()
+    reason = hub_problem()
     if reason is None:
         return
     from huggingface_hub import constants
@@ -91,15 +91,15 @@ def prepare_hub() -> None:
         datasets.config.HF_HUB_OFFLINE = True
 
 
-def silence() -> str | None:
+def hub_problem() -> str | None:
     """Why the Hub does not answer; None if it does, or in offline mode."""
     from huggingface_hub import constants
 
-    return None if constants.is_offline_mode() else _silence(constants.ENDPOINT)
+    return None if constants.is_offline_mode() else _problem(constants.ENDPOINT)
 
 
 @cache
-def _silence(endpoint: str) -> str | None:
+def _problem(endpoint: str) -> str | None:
     """Why `endpoint` does not reply, None if it does."""
     patience = float(os.environ.get(PATIENCE_VARIABLE) or PATIENCE_SECONDS)
     found: list[str | None] = []

@@ -1,7 +1,7 @@
 """Upload a finished checkpoint or training set to a repository on the Hub, card included.
 
-The repository is made before the work, so that a wrong name or a missing login is told before hours
-of training. A card names no base model that is a folder here. Does not download: that is `hub`.
+The repository is made before the work, so that a wrong name or a missing login is reported before
+hours of training. A card names no base model that is a folder here. Does not download: that is `hub`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,7 +11,7 @@ from typing import Literal
 
 from calibsft.artifacts import CARD
 from calibsft.errors import InputError
-from calibsft.hub import silence
+from calibsft.hub import hub_problem
 from calibsft.progress import info
 
 Kind = Literal["model", "dataset"]
@@ -21,8 +21,8 @@ def make_repository(name: str, kind: Kind, public: bool) -> None:
     """Make the repository unless it exists; an existing one stays as public as it is."""
     from huggingface_hub import HfApi
 
-    with _told(name):
-        if reason := silence():
+    with _as_input_error(name):
+        if reason := hub_problem():
             raise ConnectionError(reason)
         HfApi().create_repo(name, repo_type=kind, private=not public, exist_ok=True)
 
@@ -31,7 +31,7 @@ def upload(folder: Path, name: str, kind: Kind, files: Sequence[str] | None = No
     """Upload the folder, or those of its files that match patterns, to an existing repository."""
     from huggingface_hub import HfApi
 
-    with _told(name):
+    with _as_input_error(name):
         api, message = HfApi(), "Upload with calibsft"
         api.upload_folder(
             repo_id=name,
@@ -76,7 +76,7 @@ def _is_folder(base: str) -> bool:
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
+def _as_input_error(name: str) -> Iterator[None]:
     """Report what the Hub refuses in one sentence."""
     try:
         yield

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -16,41 +16,47 @@ from calibsft.files.reading import is_table
 from calibsft.schema import Question
 from calibsft.settings import DataDir, Flag, Mark, Seed, Settings
 
-REVISION = "commit, tag or branch of the benchmark's dataset on the Hub; default: the newest"
+REVISION = "commit, tag or branch of the benchmark's dataset on the Hub; default: the newest commit"
 # Models that were sampled with different seeds can then be compared on the same questions.
-SUBSET_SEED = "seed of that draw alone; the stage's own seed does not change it"
+SUBSET_SEED = "seed of this draw; --seed does not change it"
 
 
 class QuestionSettings(Settings):
     """The questions to train on: a benchmark (the playground's included) or a file."""
+
+    title: ClassVar[str] = "Questions"
 
     source: Annotated[
         str,
         Mark.CONTENT,
         Flag(
             "--questions",
-            help="CSV, JSONL or Parquet with question_id, question, gold (and kind: the grader)",
+            help="file of questions: CSV, JSONL or Parquet with question_id, question, gold (and optionally kind, the grader)",
             always=True,
+            metavar="FILE",
         ),
         Flag(
             "--benchmark",
-            help="instead of a file: a benchmark's questions; `calibsft ls benchmarks` lists them",
+            help="the questions of a benchmark, instead of a file; `calibsft ls benchmarks` lists them",
             always=True,
+            metavar="NAME",
         ),
     ]
     data_dir: DataDir = None
     limit: Annotated[
-        int | None, Flag("--limit", always=True), Field(ge=1, description="only the first so many questions")
+        int | None,
+        Flag("--limit", always=True),
+        Field(ge=1, description="ask only the first so many questions"),
     ] = None
     offset: Annotated[
         int | None,
         Flag("--offset", always=True),
-        Field(ge=1, description="leave out the first so many questions, and count the limit from there"),
+        Field(ge=1, description="skip the first so many questions; a limit counts after them"),
     ] = None
     subset: Annotated[
         int | None,
         Flag("--subset", always=True),
-        Field(ge=1, description="only so many questions, drawn at random"),
+        Field(ge=1, description="ask so many questions, drawn at random"),
     ] = None
     subset_seed: Annotated[Seed, Flag("--subset-seed", always=True), Field(description=SUBSET_SEED)] = 0
     revision: str | None = Field(None, min_length=1, description=REVISION)
@@ -109,10 +115,10 @@ def source_hash(source: str, data_dir: str | None) -> str:
     if source not in BENCHMARKS:
         return file_hash(Path(source))
     benchmark = BENCHMARKS[source]
-    said = f"{source} version {benchmark.version}"
+    identity = f"{source} version {benchmark.version}"
     if data_dir is None or benchmark.embedded:
-        return said
-    return " ".join([said, *map(file_hash, local_files(benchmark.place, Path(data_dir)))])
+        return identity
+    return " ".join([identity, *map(file_hash, local_files(benchmark.place, Path(data_dir)))])
 
 
 def benchmark_inputs(names: Iterable[str], data_dir: str | None) -> dict[str, str]:

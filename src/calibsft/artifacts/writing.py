@@ -63,7 +63,7 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"{folder}: cannot be made a folder ({error.strerror}); choose another one with --out"
+            f"{folder}: cannot be created as a folder ({error.strerror}); choose another one with --out"
         ) from error
 
 

@@ -19,6 +19,7 @@ from calibsft.cli.diagnose import diagnose, sampling_options
 from calibsft.cli.doctor import doctor
 from calibsft.cli.export import export
 from calibsft.cli.export_policy import export_policy
+from calibsft.cli.help import HelpfulCommand, HelpfulGroup
 from calibsft.cli.launched_stage import launched_stage
 from calibsft.cli.ls import ls
 from calibsft.cli.merge import merge
@@ -31,46 +32,65 @@ from calibsft.cli.route import route
 from calibsft.cli.run import run
 from calibsft.cli.score import score
 from calibsft.cli.select import select
-from calibsft.cli.serve import serve
+from calibsft.cli.serve import GatewayOptions, serve
 from calibsft.cli.stage_command import stage_command, with_fields, with_options
-from calibsft.cli.streams import give_up_output, prepare_streams
+from calibsft.cli.streams import discard_output, prepare_streams
 from calibsft.cli.validate import validate
 from calibsft.errors import NO_ROOM, InputError, system_refusal
 from calibsft.interrupts import INTERRUPTED
 from calibsft.stages import STAGES
 from calibsft.text import printable
 
-COMMANDS: dict[str, Callable[..., Any]] = {
-    "run": run,
-    **{name: stage_command(stage) for name, stage in STAGES.items()},
-    "merge": merge,
-    "export": export,
-    "export-policy": export_policy,
-    "score": score,
-    "diagnose": with_options(diagnose, sampling_options()),
-    "certify": with_fields(certify, DecisionOptions),
-    "select": select,
-    "route": with_fields(route, DecisionOptions),
-    "monitor": monitor,
-    "serve": serve,
-    "policy-server": policy_server,
-    "report": report,
-    "plot": plot,
-    "reproduce": reproduce,
-    "validate": validate,
-    "ls": ls,
-    "doctor": doctor,
+STAGE_COMMANDS = {name: stage_command(stage) for name, stage in STAGES.items()}
+# In the order of help, with the titles of its panels.
+PANELS: dict[str, dict[str, Callable[..., Any]]] = {
+    "Begin": {"run": run, "ls": ls, "doctor": doctor},
+    "Make training data": {
+        **{name: STAGE_COMMANDS[name] for name in ("rollout", "verify", "evidence", "build")},
+        "merge": merge,
+        "validate": validate,
+    },
+    "Train": {
+        **{name: STAGE_COMMANDS[name] for name in ("sft", "rl", "base")},
+        "policy-server": policy_server,
+        "export": export,
+    },
+    "Evaluate": {
+        "eval": STAGE_COMMANDS["eval"],
+        "score": score,
+        "diagnose": with_options(diagnose, sampling_options()),
+        "prior": STAGE_COMMANDS["prior"],
+    },
+    "Decide by confidence": {
+        "certify": with_fields(certify, DecisionOptions),
+        "route": with_fields(route, DecisionOptions),
+        "select": select,
+        "serve": with_fields(serve, GatewayOptions),
+        "monitor": monitor,
+        "export-policy": export_policy,
+    },
+    "Look at results": {"report": report, "plot": plot, "reproduce": reproduce},
 }
+COMMANDS = {name: command for panel in PANELS.values() for name, command in panel.items()}
 
 app = typer.Typer(
     name="calibsft",
+    cls=HelpfulGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="Teach a language model to say how sure it is, and to be right about that.",
+    help="""Teach a language model to say how sure it is, and to be right about that.
+
+    ```sh
+    calibsft run tiny              # everything on a tiny model, without a GPU
+    calibsft score responses.csv   # metrics of responses that you already have
+    calibsft COMMAND --help        # examples and options of a command
+    ```
+    """,
 )
-for name, command in COMMANDS.items():
-    app.command(name)(command)
+for title, panel in PANELS.items():
+    for name, command in panel.items():
+        app.command(name, cls=HelpfulCommand, rich_help_panel=title)(command)
 # For the launchers of `calibsft run` alone.
 app.command("launched-stage", hidden=True)(launched_stage)
 
@@ -110,7 +130,7 @@ def main() -> None:
             _print_failure(_usage(error))
         sys.exit(error.exit_code)
     except BrokenPipeError:  # the reader of the output has closed it
-        give_up_output()
+        discard_output()
         code = 1
     except Exception as error:
         if debug:
@@ -160,10 +180,10 @@ def _end(code: int) -> NoReturn:
 
 def _print_failure(text: str) -> None:
     """Print a failure, in whichever process it happened."""
-    give_up_output()
+    discard_output()
     with suppress(OSError):
         print(printable(text), file=sys.stderr, flush=True)
-    give_up_output()
+    discard_output()
 
 
 def _usage(error: typer.TyperException) -> str:

@@ -1,4 +1,4 @@
-"""`calibsft certify`: the threshold from which on the model may answer, with a guarantee."""
+"""`calibsft certify`: the threshold above which the model may answer, with a guarantee."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,17 +25,25 @@ def certify(
     file: Annotated[
         Path,
         Argument(
-            help="CSV, JSONL or Parquet with question_id, confidence, correct (and optionally dataset, well_formed), or a"
+            help="CSV, JSONL or Parquet with question_id, confidence, correct (and optionally dataset, well_formed); or a"
             " folder that `calibsft verify` or `calibsft eval` wrote."
         ),
     ],
-    risk: Annotated[float, Option(help="Largest error rate among the answers given, e.g. 0.1.")],
+    risk: Annotated[
+        float, Option(metavar="RATE", help="Largest error rate among the answers given, e.g. 0.1.")
+    ],
     **given: Any,
 ) -> None:
-    """When may the model answer, so that few answers are wrong? `calibsft certify responses.csv --risk 0.1`
+    """Find the confidence threshold above which few answers are wrong, with a guarantee.
 
-    Finds the lowest threshold whose error rate is at most --risk with probability 1 − --delta, for questions like these. If
-    there is none, the policy abstains on everything. Prints the results on held-out halves, and writes a policy file.
+    ```sh
+    calibsft certify responses.csv --risk 0.1
+    calibsft certify eval --risk 0.05 --policy policy.json
+    ```
+
+    Finds the lowest threshold whose error rate is at most --risk, with probability 1 − --delta, for questions like these.
+    If there is none, the policy abstains on everything. Prints results on held-out halves and writes a policy file, which
+    `calibsft serve` acts on.
     """
     options = DecisionOptions(**given)
     if options.guarantee == EXPECTATION:

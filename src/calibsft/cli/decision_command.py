@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import polars as pl
 from typer import Option
 
-from calibsft.cli.options import AsJson, By, Columns, Conditions, Malformed, Result, ScaleName, print_results
+from calibsft.cli.options import (
+    READING,
+    AsJson,
+    By,
+    Columns,
+    Conditions,
+    Malformed,
+    Result,
+    ScaleName,
+    print_results,
+)
 from calibsft.errors import InputError, unknown_name
 from calibsft.files.dialect import Dialect
 from calibsft.metrics.selection import Where, parts
@@ -23,6 +33,10 @@ if TYPE_CHECKING:
     from calibsft.decisions.slices import Slice
 
 SPLITS = ("id", "ood")
+# Panels of help.
+GUARANTEE = "Guarantee"
+CHECKS = "Checks"
+POLICY = "Policy file"
 NAME_CHARACTERS = 60
 
 
@@ -33,65 +47,102 @@ class DecisionOptions:
     guarantee: Annotated[
         str,
         Option(
-            help="high-probability: the budget is kept with probability 1 − --delta; or expectation: on average over"
-            " calibrations, which asks for less (route; for batches of answers: calibsft select)."
+            metavar="NAME",
+            help="high-probability: the budget is kept with probability 1 − --delta; or expectation, for route only: it is"
+            " kept on average over calibrations, which needs fewer labels.",
+            rich_help_panel=GUARANTEE,
         ),
     ] = "high-probability"
-    delta: Annotated[float, Option(help="Probability that the guarantee does not hold.")] = 0.05
+    delta: Annotated[
+        float, Option(help="Probability that the guarantee does not hold.", rich_help_panel=GUARANTEE)
+    ] = 0.05
     procedure: Annotated[
         str,
         Option(
-            help="union, the paper's; fixed-sequence, recycled and split mostly certify more with the same guarantee"
-            " (route: union or fixed-sequence)."
+            metavar="NAME",
+            help="How thresholds are tested: union, as in the paper; fixed-sequence, recycled or split mostly find a lower"
+            " threshold with the same guarantee. route has union and fixed-sequence.",
+            rich_help_panel=GUARANTEE,
         ),
     ] = "union"
     per_question: Annotated[
         str,
         Option(
-            help="Where questions have several responses: calibrate on a random one, or on the first of the file."
+            metavar="random|first",
+            help="Which response to calibrate on where a question has several.",
+            rich_help_panel=GUARANTEE,
         ),
     ] = "random"
     columns: Columns = None
     scale: ScaleName = None
     where: Conditions = None
     split: Annotated[
-        str | None, Option(help="Of an evaluation, only the benchmarks of this split: id or ood.")
+        str | None,
+        Option(
+            metavar="id|ood",
+            help="Use only the benchmarks of this split of an evaluation.",
+            rich_help_panel=READING,
+        ),
     ] = None
     by: By = None
     slices: Annotated[
         list[str] | None,
         Option(
             metavar="COLUMN",
-            help="Also show, and record in the policy, what the threshold does to every value of this column; default:"
-            " dataset, if there is one. Repeatable.",
+            help="Also show, and record in the policy, the results for every value of this column; default: dataset, if the"
+            " file has it. Repeatable.",
+            rich_help_panel=CHECKS,
         ),
     ] = None
     splits: Annotated[
-        int, Option(min=0, help="Random splits to try it on: calibrate on one half, count on the other.")
+        int,
+        Option(
+            min=0,
+            help="Random splits for the held-out results: calibrate on one half, count on the other.",
+            rich_help_panel=CHECKS,
+        ),
     ] = 10
     seed: Annotated[int, Option(min=0, max=2**32 - 1, help="Seed of everything random in this command.")] = 0
     malformed: Malformed = None
-    policy: Annotated[Path, Option(help="Policy file to write, which `calibsft serve` acts on.")] = Path(
-        "policy.json"
-    )
-    force: Annotated[bool, Option("--force", help="Replace an existing policy file.")] = False
+    policy: Annotated[
+        Path,
+        Option(
+            metavar="FILE", help="Policy file to write; `calibsft serve` acts on it.", rich_help_panel=POLICY
+        ),
+    ] = Path("policy.json")
+    force: Annotated[
+        bool, Option("--force", help="Replace an existing policy file.", rich_help_panel=POLICY)
+    ] = False
     model: Annotated[
-        str | None, Option(help="The model's name, for the policy; an evaluation knows its own.")
+        str | None,
+        Option(
+            help="The model's name, to record in the policy; default: that of the evaluation.",
+            rich_help_panel=POLICY,
+        ),
     ] = None
     format: Annotated[
         str | None,
         Option(
-            help="How the model writes confidences, for the policy: probability, probability-0.05, integer or linguistic."
-            " An evaluation knows its own; else probability."
+            metavar="FORMAT",
+            help="How the model writes its confidence, to record in the policy: probability, probability-0.05, integer or"
+            " linguistic; default: that of the evaluation, or probability.",
+            rich_help_panel=POLICY,
         ),
     ] = None
     on_local_failure: Annotated[
-        str | None, Option(help="What a gateway does when the local model fails: defer or error.")
+        str | None,
+        Option(
+            metavar="defer|error",
+            help="What the gateway does when the local model fails; default: defer if the policy defers, else error.",
+            rich_help_panel=POLICY,
+        ),
     ] = None
     on_alarm: Annotated[
         str,
         Option(
-            help="What a gateway does when labels show that the promise is broken: warn, abstain or defer."
+            metavar="ACTION",
+            help="What the gateway does when labels show that the promise is broken: warn, abstain or defer.",
+            rich_help_panel=POLICY,
         ),
     ] = "warn"
     min_coverage: Annotated[
@@ -99,13 +150,16 @@ class DecisionOptions:
         Option(
             min=0,
             max=1,
-            help="Write no policy that answers, or keeps, less than this share of the questions.",
+            help="Write no policy that answers (route: keeps) less than this share of the questions.",
+            rich_help_panel=POLICY,
         ),
     ] = None
     replaces: Annotated[
         Path | None,
         Option(
-            help="The policy in use that the new one is to replace; default: the one that --force overwrites."
+            metavar="FILE",
+            help="Policy in use that the new one replaces; default: the one that --force overwrites.",
+            rich_help_panel=POLICY,
         ),
     ] = None
     as_json: AsJson = False
@@ -193,8 +247,8 @@ def known_of(given: "Calibration", options: DecisionOptions) -> dict[str, Any]:
     if options.on_alarm not in ALARMS:
         unknown_name("way to handle an alarm", options.on_alarm, list(ALARMS))
     names = ("model", "format", "on_local_failure", "on_alarm", "min_coverage")
-    said = {name: getattr(options, name) for name in names}
-    return given.known | {name: value for name, value in said.items() if value is not None}
+    chosen = {name: getattr(options, name) for name in names}
+    return given.known | {name: value for name, value in chosen.items() if value is not None}
 
 
 def reaches(confidence: pl.Series, threshold: float | None) -> pl.Series:

@@ -6,7 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
-from calibsft.cli.options import AsJson, By, Columns, Conditions, Fresh, Result, ScaleName, print_results
+from calibsft.cli.options import (
+    READING,
+    AsJson,
+    By,
+    Columns,
+    Conditions,
+    Fresh,
+    Result,
+    ScaleName,
+    print_results,
+)
 from calibsft.errors import InputError
 from calibsft.files.cells import require_policy
 from calibsft.files.dialect import Dialect
@@ -27,35 +37,43 @@ def diagnose(
         str,
         typer.Argument(
             metavar="FILE|MODEL",
-            help="CSV, JSONL or Parquet with confidence, correct (and question_id, dataset), a folder that `verify` or"
-            " `eval` wrote; or a checkpoint folder or Hub id, which is sampled first.",
+            help="CSV, JSONL or Parquet with confidence, correct (and optionally question_id, dataset); a folder that"
+            " `calibsft verify` or `calibsft eval` wrote; or a checkpoint folder or Hub id, which is sampled first.",
         ),
     ],
     malformed: Annotated[
         str | None,
         typer.Option(
-            help="Rows without a readable confidence: error, drop or counted. The last two leave them out and show"
-            " their share. Default: counted, with a warning."
+            metavar="POLICY",
+            help="Responses without a readable confidence: error (refuse the file), drop or counted (both leave them out and"
+            " show their share). Default: counted, with a warning.",
+            rich_help_panel=READING,
         ),
     ] = None,
     columns: Columns = None,
     scale: ScaleName = None,
     where: Conditions = None,
     by: By = None,
-    group_size: Annotated[
-        int, typer.Option(min=1, help="Responses per question in the RL that is to follow.")
-    ] = 8,
+    group_size: Annotated[int, typer.Option(min=1, help="Responses per question in the planned RL.")] = 8,
     out: Annotated[
-        Path | None, typer.Option(help="For a model: folder for its responses; an unfinished one is resumed.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Folder for the responses of a model; an unfinished one is resumed."
+        ),
     ] = None,
     fresh: Fresh = False,
     as_json: AsJson = False,
     **given: Any,
 ) -> None:
-    """Is a CalibSFT stage worth it before RL? `calibsft diagnose responses.csv`, with the reasons.
+    """Tell whether a model needs CalibSFT before RL, and why.
 
-    Shows how few confidences a model states, how much of RL's gradient reaches the others, and what they cost
-    against the questions' success rates. A model is sampled first: `calibsft diagnose M --benchmarks math-500 --out d`.
+    ```sh
+    calibsft diagnose responses.csv
+    calibsft diagnose Qwen/Qwen3-0.6B --benchmarks math-500 --out diagnosis
+    ```
+
+    Shows how few confidence values the model states, how little of RL's gradient would reach the other values, and how far
+    the stated ones are from the questions' success rates. A model is sampled first.
     """
     require_policy(malformed)  # before a model is sampled
     chosen = Where.of(where or ())

@@ -16,14 +16,18 @@ if TYPE_CHECKING:
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Look at this environment: packages, engines, plug-ins, GPUs, disk, and how to get what is missing.
+    """Check this environment: packages, engines, plug-ins, GPUs, free disk, and how to install what is missing.
 
-    Every library is really loaded, which may take a minute. Ends with code 1 if something is broken; what is only absent is
-    optional.
+    ```sh
+    calibsft doctor
+    ```
+
+    Every library is loaded, which may take a minute. The exit code is 1 if something is broken. What is absent is optional,
+    and leaves it 0.
     """
     from calibsft.doctor import findings
 
-    info("doctor: loading libraries, each in a process of its own")
+    info("doctor: loading every library, which may take a minute")
     found = list(findings())
     print_lines(list(_lines(found)), [asdict(finding) for finding in found], as_json)
     if any(finding.state == "broken" for finding in found):

@@ -12,30 +12,45 @@ from calibsft.text import printable
 
 def export(
     trainer: Annotated[str, Argument(help="The trainer: verl.")],
-    recipe: Annotated[str, Argument(help="Name of a shipped recipe, or path of a .yaml file.")],
+    recipe: Annotated[
+        str, Argument(help="Name of a recipe that comes with calibsft, or path of a .yaml file.")
+    ],
     out: Annotated[
-        Path | None, Option(help="Folder to write; default exports/NAME-PIPELINE, e.g. exports/tiny-rlcr.")
+        Path | None,
+        Option(
+            metavar="FOLDER", help="Folder to write; default: exports/NAME-PIPELINE, e.g. exports/tiny-rlcr."
+        ),
     ] = None,
     pipeline: Annotated[
         str | None,
         Option(
             metavar="STEPS",
-            help="Steps of the model whose last training is exported, e.g. calibsft or calibsft,rlcr; default: the recipe's"
-            " last pipeline.",
+            help="Pipeline whose last training is exported, e.g. calibsft or calibsft,rlcr; default: the recipe's last"
+            " pipeline.",
         ),
     ] = None,
     run: Annotated[
-        Path | None, Option(help="Run folder with the stages before it; default runs/NAME-seedSEED.")
+        Path | None,
+        Option(metavar="FOLDER", help="Run folder with the earlier stages; default: runs/NAME-seedSEED."),
     ] = None,
     model: Annotated[
-        str | None, Option(help="Checkpoint to start from, if not the run's: a folder or a Hub id.")
+        str | None,
+        Option(
+            metavar="MODEL", help="Checkpoint to start from: a folder or a Hub id; default: that of the run."
+        ),
     ] = None,
     overrides: Set = None,
 ) -> None:
-    """Write one training of a recipe for another trainer: data, config and command.
+    """Write one training of a recipe for another trainer: its data, config and command.
 
-    `calibsft run RECIPE` samples, verifies and builds; then `calibsft export verl RECIPE --pipeline calibsft` writes the
-    fine-tuning, and `--pipeline calibsft,rlcr --model CHECKPOINT` the RL from what it made. See docs/verl.md.
+    ```sh
+    calibsft run my-recipe.yaml --until build
+    calibsft export verl my-recipe.yaml --pipeline calibsft
+    calibsft export verl my-recipe.yaml --pipeline calibsft,rlcr --model M
+    ```
+
+    The first command samples, verifies and builds. The second writes the fine-tuning, the third the RL that starts from the
+    fine-tuned checkpoint M. See docs/verl.md.
     """
     from calibsft.integrations.exports import TRAINERS
     from calibsft.integrations.trainings import find_training

@@ -14,7 +14,7 @@ def launched_stage(
     fresh: Fresh = False,
     hash_check: HashCheck = True,
 ) -> None:
-    """Do one stage of a run; `calibsft run` starts this by the launcher that the recipe names."""
+    """Do one stage of a run. `calibsft run` starts this command by the launcher that the recipe names."""
     from calibsft.pipeline import perform_launched
 
     perform_launched(root, name, fresh, hash_check)

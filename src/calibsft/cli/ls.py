@@ -28,13 +28,17 @@ Thing = TypeVar("Thing")
 def ls(
     what: Annotated[
         str,
-        Argument(
-            help="What to list, e.g. benchmarks, engines, targets or methods; without it, what can be listed."
-        ),
+        Argument(help="What to list, e.g. benchmarks or methods; default: the words that can stand here."),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
-    """List what can be named in recipes and options: benchmarks, engines, targets, methods and more."""
+    """List the names that recipes and options take: benchmarks, engines, targets, RL methods and more.
+
+    ```sh
+    calibsft ls
+    calibsft ls benchmarks
+    ```
+    """
     if what and what not in THINGS:
         unknown_name("thing to list", what, list(THINGS))
     rows = THINGS[what][1]() if what else _described(THINGS, lambda thing: thing[0])

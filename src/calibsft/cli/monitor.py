@@ -23,14 +23,19 @@ def monitor(
     file: Annotated[
         Path,
         Argument(
-            help="Labelled responses in order of arrival, as `calibsft certify` or, for a policy that defers, `calibsft route`"
-            " takes them."
+            help="Labelled responses in order of arrival, as `calibsft certify` reads them, or `calibsft route` for a policy"
+            " that defers."
         ),
     ],
-    policy: Annotated[Path, Option(help="What `calibsft certify` or `calibsft route` wrote.")],
+    policy: Annotated[
+        Path, Option(metavar="FILE", help="Policy file that `calibsft certify` or `calibsft route` wrote.")
+    ],
     strong: Annotated[
         Path | None,
-        Option(help="For a policy that defers: the strong model's responses, if FILE does not have them."),
+        Option(
+            metavar="FILE",
+            help="The strong model's responses, if the policy defers and the first file does not have them.",
+        ),
     ] = None,
     columns: Columns = None,
     scale: ScaleName = None,
@@ -38,12 +43,16 @@ def monitor(
     malformed: Malformed = None,
     as_json: AsJson = False,
 ) -> None:
-    """Does a policy keep its promise? `calibsft monitor labelled.csv --policy policy.json`
+    """Check with new labels whether a policy still keeps its promise.
 
-    Counts labels in order of arrival, of the first response to every question, and raises an alarm
-    once they show that more is wrong, or lost, than the policy promises. A false alarm has at most
-    the policy's delta as its probability, however many labels come and however often one looks. The
-    exit code is 0 with and without an alarm; it is 2 for bad input.
+    ```sh
+    calibsft monitor labelled.csv --policy policy.json
+    ```
+
+    Counts labels in order of arrival, one for each question (that of its first response). Raises an alarm once they show
+    that more answers are wrong, or lost, than the policy promises. The probability of a false alarm is at most the policy's
+    delta, however many labels come and however often you look. The exit code is 0 with and without an alarm, and 2 for bad
+    input.
     """
     from calibsft.decisions.policy import read_policy
     from calibsft.monitoring import watch

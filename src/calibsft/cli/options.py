@@ -11,10 +11,17 @@ from typer import Option
 from calibsft.files.dialect import COLUMNS_HELP, SCALE_HELP
 from calibsft.text import printable
 
+# Panels of help.
+COMMON = "Common options"
+READING = "Reading files"
+
 Set = Annotated[
     list[str] | None,
     Option(
-        "--set", metavar="KEY=VALUE", help="Override a recipe key, e.g. --set rollout.samples=8. Repeatable."
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a key of the recipe, e.g. --set rollout.samples=8. Repeatable.",
+        rich_help_panel=COMMON,
     ),
 ]
 StageSet = Annotated[
@@ -22,24 +29,42 @@ StageSet = Annotated[
     Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Override a setting by its key, e.g. --set lora.rank=16; a list is written [a, b]. Repeatable.",
+        help="Change a setting by its key in a recipe, e.g. --set lora.rank=16; a list is written [a, b]. Repeatable.",
+        rich_help_panel=COMMON,
     ),
 ]
 Fresh = Annotated[
-    bool, Option("--fresh", help="Start over what was made under other settings, instead of refusing.")
+    bool,
+    Option(
+        "--fresh",
+        help="Start again a stage that was begun with other settings; without this option it is refused.",
+        rich_help_panel=COMMON,
+    ),
 ]
 HashCheck = Annotated[
-    bool, Option(help="Refuse files of finished stages whose hashes differ from their manifests.")
+    bool,
+    Option(
+        help="Refuse files that changed after their stage was finished. [default: yes]",
+        show_default=False,
+        rich_help_panel=COMMON,
+    ),
 ]
-Out = Annotated[Path, Option(help="Folder to write; an unfinished one is resumed.")]
+Out = Annotated[Path, Option(metavar="FOLDER", help="Folder to write; an unfinished one is resumed.")]
 AsJson = Annotated[
-    bool, Option("--json", help="Print the result as JSON on standard output, and nothing else there.")
+    bool,
+    Option(
+        "--json",
+        help="Print the result as JSON on standard output; messages go to standard error.",
+        rich_help_panel=COMMON,
+    ),
 ]
 Malformed = Annotated[
     str | None,
     Option(
-        help="Responses without a readable confidence: error, drop, or counted (as 0; in decisions, as never confident)."
-        " Default: counted, with a warning."
+        metavar="POLICY",
+        help="Responses without a readable confidence: error (refuse the file), drop (leave them out) or counted (as"
+        " confidence 0; in decisions, as below every threshold). Default: counted, with a warning.",
+        rich_help_panel=READING,
     ),
 ]
 Conditions = Annotated[
@@ -47,13 +72,22 @@ Conditions = Annotated[
     Option(
         "--where",
         metavar="COLUMN=VALUE",
-        help="Take only the rows where a column has this value, e.g. --where model=small. Repeatable: several values of one"
+        help="Use only the rows where a column has this value, e.g. --where model=small. Repeatable; several values of one"
         " column are alternatives.",
+        rich_help_panel=READING,
     ),
 ]
-Columns = Annotated[list[str] | None, Option("--columns", metavar="OURS=THEIRS", help=COLUMNS_HELP)]
-ScaleName = Annotated[str | None, Option("--scale", help=SCALE_HELP)]
-By = Annotated[str | None, Option(metavar="COLUMN", help="A result for every value of this column.")]
+Columns = Annotated[
+    list[str] | None,
+    Option("--columns", metavar="OURS=THEIRS", help=COLUMNS_HELP, rich_help_panel=READING),
+]
+ScaleName = Annotated[
+    str | None, Option("--scale", metavar="SCALE", help=SCALE_HELP, rich_help_panel=READING)
+]
+By = Annotated[
+    str | None,
+    Option(metavar="COLUMN", help="Give one result for every value of this column.", rich_help_panel=READING),
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,33 +12,40 @@ from calibsft.text import printable
 
 
 def plot(
-    figure: Annotated[str, Argument(help="Which figure; `calibsft ls figures` lists them.")],
+    figure: Annotated[
+        str, Argument(help="Name of the figure, e.g. reliability; `calibsft ls figures` lists them.")
+    ],
     sources: Annotated[
         list[Path],
         Argument(
             metavar="SOURCE…",
-            help="Folder of a run; or files with confidence, correct (and question_id, dataset, split), folders that"
-            " `calibsft verify` or `calibsft eval` wrote, one for each model.",
+            help="A run folder; or, one for each model, files with confidence, correct (and optionally question_id, dataset,"
+            " split) or folders that `calibsft verify` or `calibsft eval` wrote.",
         ),
     ],
     out: Annotated[
-        Path | None, Option("--out", "-o", help="File to write, .svg or .png; default FIGURE.svg.")
+        Path | None,
+        Option("--out", "-o", metavar="FILE", help="File to write, .svg or .png; default: FIGURE.svg."),
     ] = None,
-    theme: Annotated[str, Option(help="For a light or a dark page.")] = "light",
+    theme: Annotated[str, Option(metavar="light|dark", help="Colours for a light or a dark page.")] = "light",
     malformed: Malformed = None,
     columns: Columns = None,
     scale: ScaleName = None,
     where: Conditions = None,
     by: By = None,
     benchmark: Annotated[
-        str | None, Option(help="Draw only the responses to this benchmark (column dataset).")
+        str | None, Option(metavar="NAME", help="Draw only the responses to this benchmark (column dataset).")
     ] = None,
 ) -> None:
-    """Draw one figure, as SVG or PNG.
+    """Draw one figure of a run or of your own files, as SVG or PNG.
 
-    For example `calibsft plot coverage runs/tiny-seed0 -o coverage.png`. Your own files get a line or panel each:
-    `calibsft plot reliability before.csv after.csv --theme dark`. With --by every value of a column gets one. A single
-    benchmark: `calibsft plot reliability runs/tiny-seed0 --benchmark cross`.
+    ```sh
+    calibsft plot coverage runs/tiny-seed0 -o coverage.png
+    calibsft plot reliability before.csv after.csv --theme dark
+    calibsft plot reliability runs/tiny-seed0 --benchmark cross
+    ```
+
+    Every file gets a line or a panel of its own; with --by, every value of a column.
     """
     from calibsft.report.drawing import draw_to
 

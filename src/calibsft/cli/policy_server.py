@@ -9,26 +9,37 @@ def policy_server(
     model: Annotated[str, Argument(help="Checkpoint folder or Hub id of the model that is trained.")],
     host: Annotated[
         str,
-        Option(help="Address to listen on. Anybody who reaches it can replace the weights: keep it private."),
+        Option(
+            metavar="HOST",
+            help="Address to listen on. Whoever can reach it can replace the weights, so keep it private.",
+        ),
     ] = "127.0.0.1",
     port: Annotated[int, Option(min=1, max=65535, help="Port to listen on.")] = 8000,
     max_model_len: Annotated[
-        int | None, Option(min=1, help="Most tokens of prompt and response; default: the model's context.")
+        int | None,
+        Option(min=1, help="Longest prompt and response together, in tokens; default: the model's context."),
     ] = None,
-    dtype: Annotated[str, Option(help="auto, bfloat16, float16 or float32.")] = "auto",
+    dtype: Annotated[
+        str, Option(metavar="DTYPE", help="Number type of the weights: auto, bfloat16, float16 or float32.")
+    ] = "auto",
     tensor_parallel: Annotated[int, Option(min=1, help="GPUs that share one model.")] = 1,
     options: Annotated[
         list[str] | None,
         Option(
             "--vllm",
             metavar="KEY=VALUE",
-            help="Further option of vLLM's server, e.g. block-size=32. Repeatable.",
+            help="Another option of vLLM's server, e.g. block-size=32. Repeatable.",
         ),
     ] = None,
 ) -> None:
-    """Serve a model by vLLM, such that RL can give it new weights after every step (rl.policy: served).
+    """Serve the model that RL trains by vLLM, so that it samples with new weights after every step.
 
-    vLLM must be installed in this environment; the trainer may have another one.
+    ```sh
+    calibsft policy-server sft/model --port 8000
+    ```
+
+    Then start the training with `calibsft rl --policy served --servers-urls http://localhost:8000 …`. vLLM must be
+    installed in the server's environment; the trainer may have another one.
     """
     from calibsft.engines.policy.serve import serve_policy
 

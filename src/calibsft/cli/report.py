@@ -23,8 +23,8 @@ def report(
         list[Path],
         Argument(
             metavar="RUN…",
-            help="Folders of finished runs, e.g. runs/tiny-seed0; or folders that `calibsft eval` wrote, or files with"
-            " confidence, correct (and dataset, question_id, question, response, gold). Several are compared.",
+            help="Folders of finished runs; folders that `calibsft eval` wrote; or files with confidence, correct (and"
+            " optionally dataset, question_id, question, response, gold).",
         ),
     ],
     out: Annotated[
@@ -32,12 +32,13 @@ def report(
         Option(
             "--out",
             "-o",
-            help="report.html for the page alone, or a folder for page, Markdown and figures; default RUN/report for a"
-            " finished run, which stays complete; else report.html.",
+            metavar="PATH",
+            help="A .html file for the page alone, or a folder for page, Markdown and figures. Default: RUN/report for one"
+            " finished run, else report.html.",
         ),
     ] = None,
     responses: Annotated[
-        int, Option(min=0, help="About how many responses the page contains, by whole questions.")
+        int, Option(min=0, help="About how many responses to put into the page; questions stay whole.")
     ] = 100_000,
     malformed: Malformed = None,
     columns: Columns = None,
@@ -45,10 +46,15 @@ def report(
     where: Conditions = None,
     by: By = None,
 ) -> None:
-    """Write the report of finished runs: one offline page with results, comparisons and responses.
+    """Write a report of runs or of your own files: one offline HTML page with results, comparisons and responses.
 
-    For example `calibsft report runs/tiny-seed0`, or several side by side: `calibsft report runs/tiny-seed0
-    runs/tiny-seed1 -o seeds.html`. With --by every value of a column is compared with the first.
+    ```sh
+    calibsft report runs/tiny-seed0
+    calibsft report runs/tiny-seed0 runs/tiny-seed1 -o seeds.html
+    calibsft report before.csv after.csv
+    ```
+
+    Several runs or files are compared with the first. With --by, the values of a column are compared in this way.
     """
     from calibsft.report.page import PAGE, write_to
     from calibsft.report.sources import is_run, read_sources
@@ -81,7 +87,7 @@ def _report_to_update(sources: list[Path], out: Path | None, whole: bool) -> "Pl
     places = (out.resolve(), out.resolve().parent) if out is not None else ()
     if any(place.name == REPORT and (place.parent / SETTINGS).is_file() for place in places):
         raise InputError(
-            f"{out}: only the whole report of the finished run there belongs there; choose another --out"
+            f"{out}: this place is for the report of the whole finished run; choose another --out"
         )
     return None
 

@@ -13,26 +13,45 @@ from calibsft.settings.options import comma_separated
 def reproduce(
     only: Annotated[
         str | None,
-        Option(help="Only these experiments, comma-separated, e.g. main,lambda; --dry-run lists them."),
+        Option(
+            metavar="NAMES",
+            help="Do only these experiments, comma-separated, e.g. main,lambda; --dry-run lists them.",
+        ),
     ] = None,
     seeds: Annotated[
-        str, Option(help="Training seeds; all models share base, rollouts and training sets.")
+        str,
+        Option(
+            metavar="A,B,…",
+            help="Seeds of the trainings; base model, rollouts and training sets are the same for all.",
+        ),
     ] = "0,1,2",
-    out: Annotated[Path | None, Option(help="Folder for the document; default: RUN/reproduction.")] = None,
-    run: Annotated[Path, Option("--run", help="Folder of the stages; a killed study goes on there.")] = Path(
-        "runs/study"
-    ),
-    recipe: Annotated[str, Option(help="Recipe with the study's world, settings and variants.")] = "study",
+    out: Annotated[
+        Path | None,
+        Option(
+            metavar="FOLDER", help="Folder for the document; default: reproduction in the folder of --run."
+        ),
+    ] = None,
+    run: Annotated[
+        Path, Option("--run", metavar="FOLDER", help="Folder of the stages; an unfinished study is resumed.")
+    ] = Path("runs/study"),
+    recipe: Annotated[
+        str, Option(metavar="NAME", help="Recipe with the settings and variants of the study.")
+    ] = "study",
     overrides: Set = None,
     fresh: Fresh = False,
     dry_run: Annotated[
-        bool, Option("--dry-run", help="List experiments and stages, and what is left; do nothing.")
+        bool, Option("--dry-run", help="Only list experiments, stages, and how much work is left.")
     ] = False,
 ) -> None:
-    """Regenerate every table and figure of the paper on a small world, beside the paper's numbers, with a verdict per claim.
+    """Make every table and figure of the paper again with small models, beside the paper's numbers.
 
-    All experiments are one graph of stages: what two of them share is made once, independent stages run side by side, and a
-    killed study goes on where it was. `calibsft reproduce --only main --seeds 0` is a short beginning.
+    ```sh
+    calibsft reproduce --only main --seeds 0
+    calibsft reproduce
+    ```
+
+    The document says of every claim of the paper whether it holds here. A stage that several experiments need runs once. A
+    killed study goes on where it stopped. The first example is the shortest.
     """
     from calibsft.progress import info
     from calibsft.reproduction.run import chosen, left_of, said, study_recipe

@@ -1,4 +1,4 @@
-"""`calibsft route`: the threshold from which on the local model may keep a question, with a guarantee."""
+"""`calibsft route`: the threshold above which the local model keeps a question, with a guarantee."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -24,48 +24,74 @@ from calibsft.metrics.selection import Where
 from calibsft.settings.options import comma_separated
 from calibsft.stages.strong import StrongStage
 
+# The panel of help.
+STRONG = "The strong model"
+
 
 def route(
     file: Annotated[
         Path,
         Argument(
             help="CSV, JSONL or Parquet with question_id, confidence, local_correct, strong_correct (and optionally"
-            " strong_tokens, dataset, well_formed); or with --strong the local model's responses as `certify` takes them."
+            " strong_tokens, dataset, well_formed); with --strong or --strong-url, responses of the local model as"
+            " `calibsft certify` reads them."
         ),
     ],
     epsilon: Annotated[
-        float, Option(help="Accuracy that may be lost against deferring everything, e.g. 0.01.")
+        float,
+        Option(metavar="LOSS", help="Accuracy that may be lost against deferring every question, e.g. 0.01."),
     ],
     strong: Annotated[
         Path | None,
         Option(
-            help="The strong model's responses to the same questions, if FILE does not have them; --where and --by"
-            " apply to FILE."
+            help="The strong model's responses to the same questions, if the first file does not have them; --where and"
+            " --by do not apply to them.",
+            rich_help_panel=STRONG,
         ),
     ] = None,
     strong_url: Annotated[
         str | None,
         Option(
-            help="Servers of the strong model, comma-separated, e.g. http://localhost:8000/v1: they are asked the questions of"
-            " FILE, an evaluation, and the answers are graded. The key comes from CALIBSFT_ENGINE_API_KEY or OPENAI_API_KEY."
+            help="Servers of the strong model, comma-separated, e.g. http://localhost:8000/v1. They are asked the questions"
+            " of the first argument, which must be an evaluation. The API key is read from CALIBSFT_ENGINE_API_KEY or"
+            " OPENAI_API_KEY.",
+            metavar="URL,…",
+            rich_help_panel=STRONG,
         ),
     ] = None,
-    strong_model: Annotated[str | None, Option(help="The strong model's name at its servers.")] = None,
+    strong_model: Annotated[
+        str | None,
+        Option(metavar="MODEL", help="The strong model's name on its servers.", rich_help_panel=STRONG),
+    ] = None,
     strong_tokenizer: Annotated[
         str | None,
-        Option(help="Checkpoint whose tokenizer counts its tokens; default: the strong model's own."),
+        Option(
+            metavar="MODEL",
+            help="Checkpoint whose tokenizer counts the strong model's tokens; default: its own.",
+            rich_help_panel=STRONG,
+        ),
     ] = None,
     strong_out: Annotated[
-        Path, Option(help="Folder for the strong model's evaluation; an unfinished one is resumed.")
+        Path,
+        Option(
+            metavar="FOLDER",
+            help="Folder for the strong model's evaluation; an unfinished one is resumed.",
+            rich_help_panel=STRONG,
+        ),
     ] = Path("strong"),
     **given: Any,
 ) -> None:
-    """Which questions may stay with a small model? `calibsft route both.csv --epsilon 0.01`
+    """Find the confidence threshold above which a local model keeps a question instead of deferring it to a strong one.
 
-    Finds the lowest threshold at which at most --epsilon of accuracy is lost against asking the strong model everything,
-    with probability 1 − --delta, or on average (--guarantee expectation). If there is none, the policy defers everything. Also takes two evaluations:
-    `calibsft route small-eval --strong large-eval --epsilon 0.01`; or asks the strong model itself:
-    `calibsft route small-eval --strong-url http://localhost:8000/v1 --strong-model large --epsilon 0.01`.
+    ```sh
+    calibsft route both.csv --epsilon 0.01
+    calibsft route eval-local --strong eval-strong --epsilon 0.01
+    calibsft route eval-local --epsilon 0.01 --strong-model M --strong-url URL
+    ```
+
+    Finds the lowest threshold that loses at most --epsilon of accuracy against deferring every question, with probability
+    1 − --delta, or on average (--guarantee expectation). If there is none, the policy defers everything. The strong model's
+    answers stand in the file, in a second file or evaluation, or are asked for now at its server.
     """
     options = DecisionOptions(**given)
     if strong_url is not None:

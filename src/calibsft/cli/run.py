@@ -16,29 +16,36 @@ if TYPE_CHECKING:
 
 
 def run(
-    recipe: Annotated[str, Argument(help="Name of a shipped recipe, or path of a .yaml file.")] = "tiny",
+    recipe: Annotated[
+        str, Argument(help="Name of a recipe that comes with calibsft, or path of a .yaml file.")
+    ] = "tiny",
     out: Annotated[
-        Path | None, Option(help="Run folder; default runs/NAME-seedSEED, or runs/NAME-seeds0-1-2.")
+        Path | None,
+        Option(metavar="FOLDER", help="Run folder; default: runs/NAME-seedSEED, or runs/NAME-seeds0-1-2."),
     ] = None,
     layers: Annotated[
         list[str] | None,
         Option(
             "--with",
             metavar="FILE",
-            help="Lay a .yaml file of settings over the recipe, or a shipped one by name, e.g. --with 8-gpus. Before --set;"
-            " repeatable.",
+            help="Change the recipe by the settings in a .yaml file, or by ones that come with calibsft, e.g. --with 8-gpus."
+            " Applied before --set. Repeatable.",
         ),
     ] = None,
     overrides: Set = None,
     seeds: Annotated[
         str | None,
-        Option(help="Train everything with each of these seeds on the same data, e.g. 0,1,2: mean ± sd."),
+        Option(
+            metavar="A,B,…",
+            help="Repeat all trainings with each of these seeds on the same data, e.g. 0,1,2; reports show mean ± sd.",
+        ),
     ] = None,
     until: Annotated[
         str | None,
         Option(
-            help="Do only these stages, comma-separated, and what they need, e.g. rollout,eval-base; --dry-run lists the"
-            " stages."
+            metavar="STAGES",
+            help="Do only these stages and the ones that they need, comma-separated, e.g. rollout,eval-base; --dry-run lists"
+            " the stages.",
         ),
     ] = None,
     fresh: Fresh = False,
@@ -47,43 +54,67 @@ def run(
         bool,
         Option(
             "--dry-run",
-            help="Print the complete recipe, the stages and what they would cost; refuse what no GPU can hold; do nothing.",
+            help="Only print the complete recipe, its stages and what they would cost; fails if a GPU has too little memory.",
         ),
     ] = False,
     rate: Annotated[
         float | None,
         Option(
-            min=1, help="With --dry-run: tokens that one GPU samples in a second, as measured; for GPU-hours."
+            min=1,
+            help="For the GPU-hours of --dry-run: how many tokens one GPU samples in a second, as you measured it.",
         ),
     ] = None,
 ) -> None:
     """Run a whole recipe: sample, verify, build targets, fine-tune, evaluate, report.
 
-    Finished stages are skipped, unfinished ones resumed. Start with `calibsft run tiny`.
-    """
-    from calibsft.pipeline import load_checked, run_pipeline, stage_names
+    ```sh
+    calibsft run tiny
+    calibsft run my-recipe.yaml --set rollout.samples=8 --dry-run
+    ```
 
+    The recipe `tiny` needs no GPU and no download. `calibsft ls recipes` lists the others. Finished stages are skipped, an
+    unfinished one is resumed.
+    """
+    from calibsft.pipeline import load_checked
+
+    stages = _stages(until, dry_run)
     if rate is not None and not dry_run:
         raise InputError("--rate means nothing without --dry-run; give both, or leave it out")
+    chosen = [f"training_seeds=[{seeds}]"] if seeds is not None else []
+    resolved = load_checked(recipe, [*(overrides or []), *chosen], layers)
+    _require_known(stages, resolved)
+    if dry_run:
+        _print_dry(resolved, rate)
+    else:
+        _run(resolved, out or Path("runs") / resolved.run_name, fresh, hash_check, stages)
+
+
+def _stages(until: str | None, dry_run: bool) -> tuple[str, ...]:
+    """The stages that --until names; none for all."""
     if until is not None and dry_run:
         raise InputError("--until means nothing with --dry-run; give one of the two")
     stages = comma_separated(until or "")
     if until is not None and not stages:
         raise InputError("--until names no stage; name one of those that --dry-run lists")
-    chosen = [f"training_seeds=[{seeds}]"] if seeds is not None else []
-    resolved = load_checked(recipe, [*(overrides or []), *chosen], layers)
-    known = stage_names(resolved)
+    return stages
+
+
+def _require_known(stages: tuple[str, ...], recipe: "Recipe") -> None:
+    from calibsft.pipeline import stage_names
+
+    known = stage_names(recipe)
     for name in stages:
         if name not in known:
             unknown_name("stage", name, known)
-    if dry_run:
-        _print_dry(resolved, rate)
-        return
+
+
+def _run(recipe: "Recipe", folder: Path, fresh: bool, hash_check: bool, stages: tuple[str, ...]) -> None:
+    """Run the recipe, and print where the results are."""
+    from calibsft.pipeline import run_pipeline
     from calibsft.report.runs import headline
 
-    folder = out or Path("runs") / resolved.run_name
     info(f"run: {folder}")
-    run_pipeline(resolved, folder, fresh, hash_check, stages)
+    run_pipeline(recipe, folder, fresh, hash_check, stages)
     if stages:
         print("finished: " + ", ".join(str(folder / name) for name in stages))
         return

@@ -5,7 +5,16 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from calibsft.cli.options import AsJson, Columns, Conditions, Malformed, ScaleName, print_lines
+from calibsft.cli.options import (
+    COMMON,
+    READING,
+    AsJson,
+    Columns,
+    Conditions,
+    Malformed,
+    ScaleName,
+    print_lines,
+)
 from calibsft.errors import InputError
 from calibsft.files.dialect import Dialect
 from calibsft.metrics.selection import Where
@@ -17,36 +26,52 @@ def score(
     file: Annotated[
         Path,
         Argument(
-            help="CSV, JSONL or Parquet with confidence, correct (and optionally question_id, dataset, split),"
-            " a log of chats, of Inspect or of lm-evaluation-harness, or a folder that `calibsft verify` or `calibsft eval` wrote."
+            help="CSV, JSONL or Parquet with confidence, correct (and optionally question_id, dataset, split); a log of chats,"
+            " Inspect or lm-evaluation-harness; or a folder that `calibsft verify` or `calibsft eval` wrote."
         ),
     ],
     malformed: Malformed = None,
-    by: Annotated[str, Option(help="Column whose values are scored apart.")] = "dataset",
+    by: Annotated[
+        str, Option(metavar="COLUMN", help="Also score every value of this column.", rich_help_panel=READING)
+    ] = "dataset",
     columns: Columns = None,
     scale: ScaleName = None,
     where: Conditions = None,
     baseline: Annotated[
-        Path | None, Option(help="Another file with the same questions: paired differences to it.")
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Another file with the same questions; shows the differences to it, paired by question.",
+        ),
     ] = None,
     intervals: Annotated[
-        bool, Option("--intervals", help="95 % intervals by drawing questions; needs question_id.")
+        bool,
+        Option("--intervals", help="Show 95 % intervals, by bootstrap over questions; needs question_id."),
     ] = False,
     check: Annotated[
         bool,
         Option(
             "--check",
-            help="Test whether the confidences are calibrated, and show the ECE that chance alone would give.",
+            help="Test whether the confidences are calibrated, and show the ECE that a calibrated model would show by chance.",
         ),
     ] = False,
     as_json: AsJson = False,
-    as_csv: Annotated[bool, Option("--csv", help="Print the scores as CSV.")] = False,
-    as_markdown: Annotated[bool, Option("--md", help="Print the scores as a Markdown table.")] = False,
+    as_csv: Annotated[
+        bool, Option("--csv", help="Print the metrics as CSV.", rich_help_panel=COMMON)
+    ] = False,
+    as_markdown: Annotated[
+        bool, Option("--md", help="Print the metrics as a Markdown table.", rich_help_panel=COMMON)
+    ] = False,
 ) -> None:
-    """Metrics of responses that you already have: `calibsft score responses.csv --baseline other.csv`.
+    """Compute metrics of responses that you already have: accuracy, Brier score, ECE, AUROC and more.
 
-    Accuracy, AUROC, Brier and its parts, ECE, smooth ECE, PCE, Cap-Brier, E-AURC, RCE and
-    diversity: pooled, by dataset, and as means over datasets. Fractions, not percent.
+    ```sh
+    calibsft score responses.csv
+    calibsft score responses.csv --baseline other.csv --intervals
+    ```
+
+    Metrics are shown over all responses, by dataset, and as means over datasets. All are fractions, not percent.
+    `calibsft ls metrics` says what each one is.
     """
     from calibsft.metrics import score_file
 

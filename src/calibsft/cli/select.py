@@ -13,7 +13,9 @@ from calibsft.metrics.selection import Where
 def select(
     file: Annotated[
         Path,
-        Argument(help="Labelled answers as `calibsft certify` takes them: question_id, confidence, correct."),
+        Argument(
+            help="Labelled answers, as `calibsft certify` reads them: question_id, confidence, correct."
+        ),
     ],
     batch: Annotated[
         Path,
@@ -22,26 +24,36 @@ def select(
         ),
     ],
     risk: Annotated[
-        float, Option(help="Share of wrong answers among the kept ones, on average at most, e.g. 0.1.")
+        float,
+        Option(
+            metavar="RATE", help="Largest share of wrong answers among the kept ones, on average, e.g. 0.1."
+        ),
     ],
     out: Annotated[
-        Path, Option(help="Where to write the kept rows of BATCH: .csv, .jsonl or .parquet.")
+        Path, Option(metavar="FILE", help="File for the kept rows of the batch: .csv, .jsonl or .parquet.")
     ] = Path("kept.jsonl"),
     columns: Columns = None,
     scale: ScaleName = None,
     where: Conditions = None,
     per_question: Annotated[
-        str, Option(help="Where questions have several labelled answers: a random one counts, or the first.")
+        str,
+        Option(
+            metavar="random|first", help="Which answer counts where a question has several labelled ones."
+        ),
     ] = "random",
     seed: Annotated[int, Option(min=0, max=2**32 - 1, help="Seed of the random choice.")] = 0,
     malformed: Malformed = None,
     force: Annotated[bool, Option("--force", help="Replace an existing file.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Which of these answers may I keep? `calibsft select labelled.csv batch.csv --risk 0.1 --out kept.csv`
+    """Choose which answers of a batch to keep, so that on average few of them are wrong.
 
-    Conformal selection: on average over labelled answers and batches, at most --risk of the kept answers are wrong. That is
-    weaker than the guarantee of `calibsft certify`, which holds with high probability, but some 200 labels are
+    ```sh
+    calibsft select labelled.csv batch.csv --risk 0.1 --out kept.csv
+    ```
+
+    This is conformal selection: on average over labelled answers and batches, at most --risk of the kept answers are wrong.
+    The guarantee is weaker than that of `calibsft certify`, which holds with high probability, but about 200 labels are
     enough. The labelled answers must be like those of the batch.
     """
     from calibsft import decisions

@@ -10,10 +10,14 @@ from typing import Annotated, Any
 
 import typer
 
-from calibsft.cli.options import AsJson, Fresh, HashCheck, Out, StageSet, print_lines
+from calibsft.cli.options import READING, AsJson, Fresh, HashCheck, Out, StageSet, print_lines
 from calibsft.progress import FIRST_PROCESS
 from calibsft.settings.options import Option
 from calibsft.stages import Stage
+
+HUB = "Upload to the Hub"
+# Panels of options outside all sections; the others are in the first panel.
+PANELS = {"push_to_hub": HUB, "public": HUB, "columns": READING, "scale": READING}
 
 
 def stage_command(kind: type[Stage]) -> Callable[..., None]:
@@ -64,18 +68,31 @@ def _signed(command: Callable[..., None], parameters: list[inspect.Parameter]) -
 def _parameter(option: Option) -> inspect.Parameter:
     must = option.required and not option.alternative
     kind = option.type if must else option.type | None
-    end = "" if option.help.endswith((".", "…")) or not option.help else "."
-    sentence = option.help[:1].upper() + option.help[1:] + end
+    sentence = _sentence(option)
     declared: Any = typer.Argument(help=sentence)
     if option.flags:
         declared = typer.Option(
             *(f"{flag}/--no-{flag[2:]}" if option.type is bool else flag for flag in option.flags),
             help=sentence,
-            metavar="KEY=VALUE" if option.example else None,
-            show_default=option.default if option.default not in ("", "none") else False,
-            rich_help_panel=f"Section {option.section}" if option.section else None,
+            metavar=option.metavar,
+            show_default=False,
+            rich_help_panel=_panel(option),
         )
     parameter = inspect.Parameter(
         option.name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, declared]
     )
     return parameter if must or not option.flags else parameter.replace(default=None)
+
+
+def _sentence(option: Option) -> str:
+    """The help of an option, which may be a line and a list, with the default at the end of the line."""
+    line, *items = option.help.splitlines()
+    end = "" if line.endswith((".", "…", ":")) else "."
+    default = "" if option.default in ("", "none") else f" [default: {option.default}]"
+    return "\n".join([line[:1].upper() + line[1:] + end + default, *items])
+
+
+def _panel(option: Option) -> str | None:
+    if not option.title:
+        return PANELS.get(option.name)
+    return f"{option.title} (in a recipe: {option.section}.KEY)"

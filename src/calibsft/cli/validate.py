@@ -21,17 +21,26 @@ SHOWN_FAILURES = 20
 
 
 def validate(
-    benchmark: Annotated[list[str], Option(help="Name, or several separated by commas, or all. Repeatable.")],
+    benchmark: Annotated[
+        list[str], Option(metavar="NAMES", help="Names, comma-separated, or all. Repeatable.")
+    ],
     data_dir: Annotated[
-        Path | None, Option(help="Folder with the benchmarks' files, read instead of the Hub.")
+        Path | None,
+        Option(metavar="FOLDER", help="Folder with the benchmarks' files, read instead of the Hub."),
     ] = None,
-    limit: Annotated[int | None, Option(min=1, help="Only the first so many questions of each.")] = None,
+    limit: Annotated[
+        int | None, Option(min=1, help="Check only the first so many questions of each.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Load benchmarks and check that every gold passes its own grader.
+    """Load benchmarks, and check that the grader accepts every gold as an answer.
 
-    Lists the golds that fail, with their grades. A few are known to fail, so the exit code stays 0; data that cannot be loaded
-    changes it.
+    ```sh
+    calibsft validate --benchmark math-500,gsm8k --limit 100
+    ```
+
+    Lists the golds that fail, with their grades. A few are known to fail, so they do not change the exit code. Data that
+    cannot be loaded does.
     """
     # All are loaded before any is graded, so that a missing file shows at once and not an hour later.
     loaded = [(chosen, chosen.load(data_dir)[:limit]) for chosen in _chosen(benchmark)]

@@ -29,7 +29,7 @@ def error_rate_upper_bound(errors: ArrayLike, n: ArrayLike, delta: ArrayLike) ->
 
 
 def error_rate_p_value(errors: ArrayLike, n: ArrayLike, rate: float) -> NDArray[np.float64]:
-    """How likely at most so many errors among `n` are where the true error rate is `rate`; 1 if nothing was counted.
+    """The probability of at most `errors` errors among `n` if the true error rate is `rate`; 1 if nothing was counted.
 
     It is at most delta exactly where the upper bound for delta is at most `rate`.
     """

@@ -1,7 +1,8 @@
 """Conformal risk control: a loss that is bounded on average over calibrations, not with high probability.
 
 The lowest threshold at which (events + 1) / (questions + 1) is at most the budget (Angelopoulos et al., 2024). Valid only for
-a loss that cannot rise with the threshold, as routing's; the error rate among given answers may, so it is not offered there.
+a loss that cannot rise with the threshold, as routing's. The error rate among given answers can rise, so
+`certify` does not offer it.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """What would be needed where nothing is certified: a larger budget, or more questions of the same kind.
 
-Both are estimates from the same counts, for planning; certify anew with what was gathered.
+Both are estimates from the same counts, for planning; certify again with the questions that were gathered.
 """
 
 from dataclasses import dataclass

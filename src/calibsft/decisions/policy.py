@@ -213,7 +213,7 @@ def require_writable(path: Path, force: bool) -> None:
         read_policy(path)
     except InputError as error:
         raise InputError(
-            f"{path}: there is something else than a policy of this version; choose another file with --policy"
+            f"{path}: exists and is not a policy of this version; choose another file with --policy"
         ) from error
     if not force:
         raise InputError(
@@ -253,7 +253,7 @@ def _of_hundredths(path: Path, data: dict[str, Any]) -> Policy:
         coverage = over / data["n"]
     except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"{path}: not a whole policy of version {HUNDREDTHS_VERSION}; write it again with calibsft certify or route"
+            f"{path}: not a complete policy of version {HUNDREDTHS_VERSION}; write it again with calibsft certify or route"
         ) from error
     policy = _checked(
         {

@@ -4,6 +4,7 @@ What counts as an event is the caller's: a wrong answer (`selective`), a lost qu
 is `procedures` for a guarantee with high probability, `conformal` for one in expectation.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -26,7 +27,7 @@ class Counts:
     events: IntArray
 
     def times(self, factor: float) -> "Counts":
-        """So many times as many responses of the same kind; events are rounded up."""
+        """The counts for `factor` times as many responses of the same kind; events are rounded up."""
         n = np.floor(self.n * factor).astype(np.int64)
         # Without the small number, 3 · 1.0 could become 4.
         events = np.ceil(self.events * factor - 1e-9).astype(np.int64)
@@ -34,14 +35,14 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ThresholdTable:
+class ThresholdTable(ABC):
     """The counts of every threshold. Subclasses say how thresholds are tested."""
 
     counts: Counts
 
+    @abstractmethod
     def tested(self, budget: float) -> BoundsAndCertified:
         """What is compared with the budget for every threshold, and whether the threshold is certified."""
-        raise NotImplementedError
 
     def lowest(self, budget: float) -> int | None:
         """The lowest certified threshold, None if there is none."""
@@ -54,7 +55,7 @@ class ThresholdTable:
         return zip(*(column.tolist() for column in columns), strict=True)
 
     def times(self, factor: float) -> Self:
-        """The table of so many times as many responses of the same kind."""
+        """The table for `factor` times as many responses of the same kind."""
         return replace(self, counts=self.counts.times(factor))
 
 

@@ -25,8 +25,8 @@ def _engine(name: str, kind: EngineKind[Any]) -> Finding:
     for module in kind.needs:
         trial = try_module(module)
         if not trial.worked:
-            return Finding(PART, name, "broken", trial.said, kind.install)
-    return Finding(PART, name, "ok", ", ".join(map(_versioned, kind.needs)) or "needs nothing")
+            return Finding(PART, name, "broken", trial.message, kind.install)
+    return Finding(PART, name, "ok", ", ".join(map(_versioned, kind.needs)) or "needs no other package")
 
 
 def _versioned(module: str) -> str:

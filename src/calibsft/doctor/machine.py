@@ -28,9 +28,9 @@ def machine_findings() -> Iterator[Finding]:
 def _gpus() -> Finding:
     trial = try_module(__name__, gpu_names.__name__)
     if not trial.worked:
-        return Finding(PART, "GPUs", "broken", trial.said, "reinstall torch")
-    if trial.said:
-        return Finding(PART, "GPUs", "ok", trial.said)
+        return Finding(PART, "GPUs", "broken", trial.message, "reinstall torch")
+    if trial.message:
+        return Finding(PART, "GPUs", "ok", trial.message)
     if shutil.which("nvidia-smi"):
         detail = "this torch does not see the GPUs of this machine"
         return Finding(PART, "GPUs", "broken", detail, "install a torch for this machine's CUDA")

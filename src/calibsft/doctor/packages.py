@@ -20,8 +20,10 @@ def required_findings() -> Iterator[Finding]:
         detail = f"{requirement.name} is {fault}"
         remedy = f"pip install '{requirement}'"
         yield Finding("packages", requirement.name, "broken", detail, remedy)
-    fitting = len(_requirements("")) - len(wrong)
-    yield Finding("packages", "required", "ok", f"{fitting} of {fitting + len(wrong)} are installed and fit")
+    right = len(_requirements("")) - len(wrong)
+    yield Finding(
+        "packages", "required", "ok", f"{right} of {right + len(wrong)} are installed, in versions that fit"
+    )
 
 
 def extra_findings() -> Iterator[Finding]:

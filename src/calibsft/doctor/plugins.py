@@ -20,6 +20,6 @@ def plugin_findings() -> Iterator[Finding]:
             continue
         trial = try_module(*other.proof)
         if trial.worked:
-            yield Finding(PART, name, "ok", trial.said)
+            yield Finding(PART, name, "ok", trial.message)
         else:
-            yield Finding(PART, name, "broken", trial.said, f"see {other.manual}")
+            yield Finding(PART, name, "broken", trial.message, f"see {other.manual}")

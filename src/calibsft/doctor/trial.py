@@ -20,7 +20,7 @@ class Trial:
     """Whether it worked, and the last line of what it printed or of why it failed."""
 
     worked: bool
-    said: str
+    message: str
 
 
 def try_module(module: str, function: str = "") -> Trial:

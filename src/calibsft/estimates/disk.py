@@ -1,4 +1,4 @@
-"""Disk that a stage needs: what stays, and what is there besides while it runs. Upper bounds.
+"""Disk that a stage needs: what stays, and what exists only while it runs. Upper bounds.
 
 Tables of verdicts and labels, and a page, are small beside responses and checkpoints and are left out.
 """

@@ -23,8 +23,8 @@ STEPS = {
 def gpu_hours(stage: Stage, counts: Counts, model: str, rate: float | None) -> float | None:
     """The GPU-hours of a stage; 0 if it needs no GPU, None if they are not known.
 
-    `model` is the one that the run starts from. `rate` is how many tokens one GPU samples in a second; it says nothing of
-    trainings, whose steps also take time that is not sampling.
+    `model` is the one that the run starts from. `rate` is how many tokens one GPU samples in a second; it does not
+    apply to trainings, whose steps also take time that is not sampling.
     """
     known = name_and_revision(model)[0] == paper.MODEL
     if isinstance(stage, SAMPLES):

@@ -1,7 +1,7 @@
 """How a training is spread over GPUs, as the command that starts it says.
 
-Reads accelerate's configuration, whose values the command's own options replace, and torchrun's options. Of any other launcher
-nothing is known.
+Reads accelerate's configuration, whose values the command's own options replace, and torchrun's options. Nothing is
+known of any other launcher.
 """
 
 from collections.abc import Mapping, Sequence

@@ -53,7 +53,7 @@ def _notes(found: Estimate) -> Iterator[str]:
     for stage in found.stages:
         if stage.counts.values:
             built.setdefault(_training_rows(stage), []).append(stage.name)
-    yield from (f"{', '.join(names)}: {said}." for said, names in built.items())
+    yield from (f"{', '.join(names)}: {sentence}." for sentence, names in built.items())
     if any(stage.counts.filters for stage in found.stages):
         more = paper.GENERATED_BATCHES / paper.FILLED_STEPS
         yield (
@@ -65,11 +65,11 @@ def _notes(found: Estimate) -> Iterator[str]:
 
 def _training_rows(stage: StageEstimate) -> str:
     values = stage.counts.values
-    said = f"{values} target values, and as many rows of each as of the rarest"
+    sentence = f"{values} target values, and as many rows of each as of the rarest"
     return (
-        f"{said}: {stage.rows:,} rows if that has {paper.SMALLEST_GROUP}, as in the paper"
+        f"{sentence}: {stage.rows:,} rows if that has {paper.SMALLEST_GROUP}, as in the paper"
         if stage.rows
-        else said
+        else sentence
     )
 
 
@@ -96,7 +96,7 @@ def _memory(found: Estimate) -> Iterator[str]:
     if unknown:
         yield f"GPU memory is unknown for {', '.join(unknown)}: how their launcher spreads them is not known."
     if found.memory is None:
-        yield "Whether it fits is not checked: no GPU is here; say launch.gpu_memory_gb=80."
+        yield "Whether it fits is not checked, because there is no GPU here; set launch.gpu_memory_gb=80."
     yield ""
     yield from _memory_table(found)
 

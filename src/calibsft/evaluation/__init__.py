@@ -88,9 +88,9 @@ def _sampled(settings: EvalSettings) -> str:
 def _part(settings: EvalSettings) -> str:
     """Which questions were asked, in a few words; empty for all of them."""
     own = {name: settings.asked(name) for name, s in settings.per_benchmark.items() if s.limit or s.subset}
-    said = [part_of("each benchmark", settings.limit, settings.subset)]
-    said += [part_of(name, asked.limit, asked.subset) for name, asked in own.items()]
-    return ", ".join(filter(None, said))
+    parts = [part_of("each benchmark", settings.limit, settings.subset)]
+    parts += [part_of(name, asked.limit, asked.subset) for name, asked in own.items()]
+    return ", ".join(filter(None, parts))
 
 
 class Asked(Protocol):
@@ -241,7 +241,7 @@ def require_benchmarks(settings: EvalSettings) -> None:
 
 
 def result_rows(rollouts: Path, verdicts: Path, domains: Mapping[str, str]) -> pl.DataFrame:
-    """One row per response of a shard: what it said, whether it was right, and its split."""
+    """One row per response of a shard: what it says, whether it was right, and its split."""
     known = pl.read_parquet_schema(rollouts)
     kept = [name for name in ("response", "finished", "confidence_entropy", "forced") if name in known]
     sampled = pl.read_parquet(rollouts, columns=[*KEYS, *kept])

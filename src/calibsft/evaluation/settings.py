@@ -1,6 +1,6 @@
 """The settings of an evaluation: which benchmarks, and how they are sampled."""
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -10,7 +10,7 @@ from calibsft.estimators import ESTIMATORS, get_estimator
 from calibsft.estimators.verbalized import VERBALIZED
 from calibsft.questions import REVISION, SUBSET_SEED, require_hub, require_known, shown_name
 from calibsft.rollouts.settings import SampledSettings
-from calibsft.settings import DataDir, Flag, Mark, Seed, Settings, require_plain_address
+from calibsft.settings import DataDir, Flag, Mark, Metavar, Seed, Settings, require_plain_address
 
 EvaluatedName = Annotated[str, AfterValidator(require_known)]
 EstimatorName = Annotated[str, AfterValidator(lambda name: get_estimator(name).name)]
@@ -28,13 +28,20 @@ class BenchmarkSettings(Settings):
 class EvalSettings(SampledSettings):
     """Which benchmarks, and how they are sampled; `samples` overrides each benchmark's own number."""
 
+    title: ClassVar[str] = "Evaluation"
+
     benchmarks: Annotated[
         tuple[EvaluatedName, ...],
-        Flag("--benchmarks", help="comma-separated names; `calibsft ls benchmarks` lists them", always=True),
+        Flag(
+            "--benchmarks",
+            help="names, comma-separated, e.g. math-500,gsm8k; `calibsft ls benchmarks` lists them",
+            always=True,
+        ),
         Flag(
             "--questions",
-            help="a test set of your own, besides or instead of benchmarks: CSV, JSONL or Parquet with question_id, question,"
-            " gold (and optionally kind, tolerance)",
+            help="a test set of your own: CSV, JSONL or Parquet with question_id, question, gold (and optionally kind,"
+            " tolerance); alone or with --benchmarks",
+            metavar="FILE",
         ),
     ] = ()
     data_dir: DataDir = None
@@ -43,40 +50,46 @@ class EvalSettings(SampledSettings):
         Flag("--samples", "-n"),
         Field(ge=1, description="responses per question; default: each benchmark's own"),
     ] = None
-    limit: int | None = Field(None, ge=1, description="only the first so many questions of each")
+    limit: int | None = Field(
+        None, ge=1, description="ask only the first so many questions of each benchmark"
+    )
     subset: int | None = Field(
-        None, ge=1, description="only so many questions of each, drawn at random; limit counts among those"
+        None,
+        ge=1,
+        description="ask so many questions of each benchmark, drawn at random; a limit then counts among these",
     )
     subset_seed: Seed = Field(0, description=SUBSET_SEED)
     per_benchmark: dict[str, BenchmarkSettings] = Field(
         {},
-        description="samples, limit or subset of one benchmark, where they differ, and the revision of its dataset on the Hub,"
-        " e.g. hotpotqa.subset=1000; repeatable",
+        description="samples, limit, subset or revision (on the Hub) of one benchmark, if they differ, e.g. hotpotqa.subset=1000;"
+        " repeatable",
         examples=["hotpotqa.subset=1000"],
     )
-    temperature: float = Field(0.6, ge=0, description="0 takes the most likely token")
-    max_new_tokens: int = Field(16384, ge=1, description="length limit of a response")
+    temperature: float = Field(0.6, ge=0, description="sampling temperature; 0 is greedy")
+    max_new_tokens: int = Field(16384, ge=1, description="longest response, in tokens")
     budgets: tuple[Annotated[int, Field(ge=1)], ...] = Field(
         (),
-        description="tokens after which a response is cut and its answer and confidence are forced, e.g. 1000,2000",
+        description="also cut every response after so many tokens and force its answer and confidence, e.g. 1000,2000",
     )
     estimators: tuple[EstimatorName, ...] = Field(
         (VERBALIZED.name,),
-        description="where confidence is taken from, side by side; the verbalized one always is,"
-        " `calibsft ls estimators` lists all",
+        description="where confidence is taken from: one or several, compared side by side; `calibsft ls estimators` lists them;"
+        " verbalized is always among them",
     )
     estimator_url: Annotated[
         str | None,
         Mark.ADJUSTABLE,
+        Metavar("URL"),
         Field(
-            description="an OpenAI-compatible endpoint of the same model, asked for token probabilities; default: the loaded"
-            " model gives them. The key comes from CALIBSFT_ESTIMATOR_API_KEY or OPENAI_API_KEY."
+            description="OpenAI-compatible server of the same model, asked for token probabilities; default: load the model here."
+            " The API key is read from CALIBSFT_ESTIMATOR_API_KEY or OPENAI_API_KEY."
         ),
     ] = None
     estimator_model: Annotated[
         str | None,
         Mark.ADJUSTABLE,
-        Field(min_length=1, description="the model's name at the estimator's URL; default: the model's own"),
+        Metavar("MODEL"),
+        Field(min_length=1, description="the model's name on that server; default: the name in --model"),
     ] = None
 
     def asked(self, name: str) -> BenchmarkSettings:

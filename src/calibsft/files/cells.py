@@ -55,8 +55,8 @@ class Fault:
 
     def refuse(self, path: Path, complaint: str) -> NoReturn:
         """Raise the `complaint`, in which {column}, {cell} and {rows} stand for what is wrong."""
-        said = complaint.format(column=self.column, cell=shown(self.cell), rows=self.rows)
-        raise InputError(f"{path}, row {self.row}: {said}")
+        message = complaint.format(column=self.column, cell=shown(self.cell), rows=self.rows)
+        raise InputError(f"{path}, row {self.row}: {message}")
 
 
 def refuse_where(path: Path, wrong: pl.Series, cells: pl.Series, complaint: str) -> None:
@@ -127,7 +127,7 @@ def require_policy(malformed: str | None) -> None:
 
 
 def tell_unread(path: Path, fault: Fault, of: int, unread_are: str) -> None:
-    """Say how many rows of all have no readable confidence, what happens to them, and how to change that.
+    """Warn how many rows have no readable confidence, what happens to them, and how to change that.
 
     A user's file without a single readable confidence is refused: another column or scale was meant.
     """

@@ -60,10 +60,10 @@ def text_of(turn: Mapping[str, Any]) -> str:
     """What a turn says: its text, or the texts of its parts; reasoning that stands apart comes first, as `<think>`."""
     content = turn.get("content")
     parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    said = [part for part in parts if isinstance(part, Mapping)]
-    apart = [turn.get(name) for name in REASONING] + [part.get("reasoning") for part in said]
+    pieces = [part for part in parts if isinstance(part, Mapping)]
+    apart = [turn.get(name) for name in REASONING] + [part.get("reasoning") for part in pieces]
     thoughts = [text for text in apart if isinstance(text, str)]
-    texts = (part.get("text") for part in said)
+    texts = (part.get("text") for part in pieces)
     text = "".join(text for text in texts if isinstance(text, str))
     return f"<think>{thoughts[0]}</think>{text}" if thoughts else text
 

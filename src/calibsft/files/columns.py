@@ -25,7 +25,7 @@ def require_columns(
 ) -> None:
     """Refuse a table with columns `names` that lacks one of `columns`, naming one that it probably is.
 
-    Under a `dialect`, `names` are the file's own and `columns` ours; the complaint then has the option that mends it.
+    Under a `dialect`, `names` are the file's own and `columns` ours; the complaint then has the option that corrects it.
     """
     spoken = dialect or OURS
     missing = [column for column in dict.fromkeys(columns) if spoken.theirs(column) not in names]
@@ -78,7 +78,7 @@ def refuse_repeated(path: Path, names: Sequence[str]) -> None:
     """Refuse columns of the same name: nothing says which one is meant. Columns without a name are ignored."""
     repeated = next((name for name in names if name and names.count(name) > 1), None)
     if repeated is not None:
-        raise InputError(f"{path}: column {shown(repeated)} is there twice; remove or rename one of them")
+        raise InputError(f"{path}: column {shown(repeated)} occurs twice; remove or rename one of them")
 
 
 def _refuse_odd_header(path: Path, names: Sequence[str]) -> None:
@@ -115,7 +115,7 @@ def response_rows(path: Path, frame: pl.DataFrame) -> pl.DataFrame:
         fault.refuse(
             path,
             f"question {{cell}} has more than one row with sample {frame['sample'][fault.row - 1]};"
-            " number the samples of a question apart, or leave the column out",
+            " give the samples of a question different numbers, or leave the column out",
         )
     return frame
 

@@ -1,4 +1,4 @@
-"""How a file of another program says what ours say: the names of its columns, and the scale of its confidences.
+"""The dialect of a file of another program: the names of its columns, and the scale of its confidences.
 
 Every reader of responses takes a `Dialect`, so that `--columns` and `--scale` mean the same in all commands. Folders that
 stages wrote have our names and probabilities. Does not read files.
@@ -15,7 +15,7 @@ import polars as pl
 
 from calibsft.errors import InputError, did_you_mean
 from calibsft.files.cells import shown
-from calibsft.files.scales import HUNDRED, PERCENT, PROBABILITY, SCALES, Seen, get_scale
+from calibsft.files.scales import HUNDRED, PERCENT, PROBABILITY, SCALES, ScaleGuess, get_scale
 from calibsft.progress import warn
 
 # Every column that a reader of responses knows.
@@ -23,13 +23,12 @@ OUR_COLUMNS = (
     "question_id", "dataset", "sample", "question", "response", "confidence", "correct", "gold", "kind", "tolerance",
     "answer", "split", "finished", "well_formed", "reason", "token_ids", "local_correct", "strong_correct", "strong_tokens",
 )  # fmt: skip
-COLUMNS_HELP = (
-    "What a file calls our columns, ours on the left, e.g. correct=is_correct. Repeatable, or with commas."
-)
+COLUMNS_HELP = "Names of columns in the file, if they differ from ours, e.g. correct=is_correct,confidence=prob. Repeatable."
 SCALE_HELP = (
-    "How a file writes confidences: probability, 0 to 1; percent, 0 to 100; or digit, 0 to 9, read as ninths."
+    "How the file writes confidences: probability (0 to 1), percent (0 to 100) or digit (0 to 9, read as ninths);"
+    " default: probability."
 )
-# A comma inside a name does not part two pairs.
+# A comma inside a name does not separate two pairs.
 _BETWEEN_PAIRS = re.compile(r",(?=[^,=]+=)")
 # Names that other programs give to our columns, in small letters without marks between words.
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
@@ -74,7 +73,7 @@ class Dialect:
         scale: str | None = None,
         sources: Sequence[Path] = (),
     ) -> "Dialect":
-        """The dialect that options say; `sources` must not be folders alone, in which it means nothing."""
+        """The dialect that the options give; refused if all `sources` are folders, where it means nothing."""
         found = cls(column_pairs(columns or ()), None if scale is None else get_scale(scale).name)
         if found and sources and all(path.is_dir() for path in sources):
             raise InputError(
@@ -114,7 +113,7 @@ class Dialect:
 
     @property
     def options(self) -> list[str]:
-        """The options that say this dialect."""
+        """The options that give this dialect."""
         named = [columns_option(dict(self.columns))] if self.columns else []
         return [*named, *([f"--scale {self.scale}"] if self.scale else [])]
 
@@ -129,23 +128,23 @@ class Dialect:
 
     def read_confidences(self, path: Path, raw: pl.Series) -> pl.Series:
         """The same of a whole file; refuses one whose confidences look as if they were on another scale."""
-        seen, found = Seen(), self.confidences(raw)
-        seen.add(raw, found)
-        self.refuse_other_scale(path, seen)
+        guess, found = ScaleGuess(), self.confidences(raw)
+        guess.add(raw, found)
+        self.refuse_other_scale(path, guess)
         return found
 
-    def refuse_other_scale(self, path: Path, seen: Seen) -> None:
-        """Refuse confidences that look as if they were on another scale; warn where it was said on which they are."""
-        if self.scale == PERCENT and 0 < seen.largest <= 1 / HUNDRED:
+    def refuse_other_scale(self, path: Path, guess: ScaleGuess) -> None:
+        """Refuse confidences that look as if they were on another scale; warn if the scale was given."""
+        if self.scale == PERCENT and 0 < guess.largest <= 1 / HUNDRED:
             warn(
-                f"{path}: none of {seen.read:,} confidences is above 1 %; leave --scale {PERCENT} out if they are in [0, 1]"
+                f"{path}: none of {guess.read:,} confidences is above 1 %; leave --scale {PERCENT} out if they are in [0, 1]"
             )
-        if self.scale is not None or seen.scale is None:
+        if self.scale is not None or guess.scale is None:
             return
-        looks = "percentages" if seen.scale == PERCENT else "digits"
+        looks = "percentages" if guess.scale == PERCENT else "digits"
         raise InputError(
-            f"{path}: 'confidence' looks like {looks}, {seen.above:,} of {seen.above + seen.read:,} numbers being above 1;"
-            f" add --scale {seen.scale}, or --scale {PROBABILITY} if these are mistakes of the model"
+            f"{path}: 'confidence' looks like {looks}, {guess.above:,} of {guess.above + guess.read:,} numbers being above 1;"
+            f" add --scale {guess.scale}, or --scale {PROBABILITY} if these are mistakes of the model"
         )
 
     def unread(self, complaint: str) -> str:
@@ -167,7 +166,7 @@ def column_pairs(given: Mapping[str, str] | Sequence[str] | str) -> tuple[tuple[
                 f"{did_you_mean(ours, OUR_COLUMNS)}; write our name on the left, e.g. correct=is_correct"
             )
         if ours in [other for other, _ in pairs[:place]]:
-            raise InputError(f"--columns names {shown(ours)} twice; say once which column it is")
+            raise InputError(f"--columns names {shown(ours)} twice; name it once")
     return tuple(pairs)
 
 
@@ -197,5 +196,5 @@ def recognised(ours: str, names: Sequence[str]) -> str | None:
 
 
 def columns_option(pairs: Mapping[str, str]) -> str:
-    """The option that says what a file calls our columns, as a shell takes it."""
+    """The option that gives a file's names of our columns, quoted for a shell."""
     return f"--columns {shlex.quote(','.join('='.join(pair) for pair in pairs.items()))}"

@@ -1,7 +1,7 @@
 """The logs of Inspect: `.eval` archives and `.json` files, with the scores of their samples.
 
 A sample is a row: its output is the response, its target the gold, its task the dataset, its epochs are the samples of a question.
-The value of every scorer is a column of its name, and the only one of them is `correct`; partial credit is neither right nor
+Each scorer gives a column of its name; a single one also gives `correct`: partial credit is neither right nor
 wrong. A sample without a score is unscored. Archives are unpacked within limits, and nothing in them is a path here.
 """
 

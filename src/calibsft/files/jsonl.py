@@ -1,7 +1,7 @@
 """JSONL files: decoded whole, with the types that polars infers, or batch by batch, with every cell as text.
 
-Polars decodes what it reads faithfully, and Python, many times slower, the rest: golds, whose 3 polars would make 3.0, NaN
-and numbers beyond a float, and keys that may repeat. Python also names the line that is no object.
+Polars decodes what it reads exactly. Python, many times slower, decodes the rest: golds (polars would turn 3 into 3.0),
+NaN, numbers beyond a float, and objects whose keys may repeat. Python also names the line that is not an object.
 """
 
 import io
@@ -131,7 +131,7 @@ def _records(path: Path, lines: Iterable[bytes], before: int = 0) -> Iterator[Re
         except KeyError as error:
             key = shown(error.args[0])
             raise InputError(
-                f"{path}, row {row}: the key {key} is there twice; remove or rename one"
+                f"{path}, row {row}: the key {key} occurs twice; remove or rename one"
             ) from error
         except (ValueError, RecursionError):
             found = None

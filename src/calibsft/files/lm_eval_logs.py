@@ -33,8 +33,8 @@ def records(path: Path, dialect: Dialect) -> Iterator[dict[str, Any]]:
             )
         sample = _sample(record, len(texts))
         for number, text in enumerate(texts):
-            said = {"response": text, **({"sample": number} if len(texts) > 1 else {})}
-            yield {**sample, **said, **stated_columns(sample, text, dialect)}
+            own = {"response": text, **({"sample": number} if len(texts) > 1 else {})}
+            yield {**sample, **own, **stated_columns(sample, text, dialect)}
 
 
 def _texts(responses: Any) -> list[str] | None:

@@ -1,6 +1,7 @@
 """Logs of other programs, read as tables of responses with our columns. Each kind is recognised by its content.
 
-One file beside this one for each kind, which says what it recognises and gives rows; here rows become tables and batches.
+Each kind has a file beside this one, which recognises its logs and gives rows; this file makes tables and batches of
+them.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
 """The scales on which files write confidences, each a way to read a column as numbers in [0, 1].
 
-What is on a scale becomes the float nearest to its exact value: 12.3 % is 0.123. Does not choose a scale: `Seen` only says
+What is on a scale becomes the float nearest to its exact value: 12.3 % is 0.123. Does not choose a scale: `ScaleGuess` only says
 which one the numbers look like, for a complaint.
 """
 
@@ -25,7 +25,7 @@ class Scale:
 
     Attributes
     ----------
-    unread : what a number that is not on the scale is not, in words.
+    unread : the complaint about a number that is not on the scale.
     read : a column as numbers in [0, 1], null where a cell is not on the scale.
     format : how a response writes a confidence on it; None if no format of ours does.
     """
@@ -79,8 +79,8 @@ def get_scale(name: str) -> Scale:
 
 
 @dataclass(slots=True)
-class Seen:
-    """What numbers stand in a column that was read on a scale, to say on which other one they may be.
+class ScaleGuess:
+    """On which other scale the numbers may be of a column that was read on one scale.
 
     Attributes
     ----------

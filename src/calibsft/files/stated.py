@@ -29,5 +29,5 @@ def stated_columns(
 
 
 def _is_read(stated: str | None, dialect: Dialect) -> bool:
-    """Whether a cell with this text would be read: of cells 1e-3 is taken, of responses it is not."""
+    """Whether this text would be read in a cell: 1e-3 is read in cells, but not in responses."""
     return stated is not None and dialect.confidences(pl.Series("confidence", [stated])).null_count() == 0

@@ -1,4 +1,4 @@
-"""Writes a user's table in the form that the file's name asks for, and never over another file unasked.
+"""Writes a user's table in the form that the file's name asks for, and never replaces another file unless asked to.
 
 Does not pack files or write folders of stages: that is `artifacts`.
 """

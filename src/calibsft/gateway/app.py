@@ -108,8 +108,8 @@ class App(Starlette):
         self._gateway.meters.requests.labels(status).inc()
         self._gateway.meters.seconds.observe(seconds)
         decision = headers.get("x-calibsft-decision")
-        said = f" {decision} ({headers['x-calibsft-reason']})" if decision else ""
-        log.info("%d%s %.0f ms %s", status, said, 1000 * seconds, headers["x-request-id"])
+        outcome_text = f" {decision} ({headers['x-calibsft-reason']})" if decision else ""
+        log.info("%d%s %.0f ms %s", status, outcome_text, 1000 * seconds, headers["x-request-id"])
 
     @asynccontextmanager
     async def _until_closed(self, app: Starlette) -> AsyncIterator[None]:

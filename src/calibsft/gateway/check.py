@@ -1,6 +1,6 @@
 """Ask the servers once before the gateway opens its port.
 
-A wrong address, name or key is one sentence at once, and not a deferral of every question. The local
+A wrong address, name or key is reported at once, instead of deferring every question. The local
 model is asked as every question will be asked. Says nothing about later: servers may come and go.
 """
 

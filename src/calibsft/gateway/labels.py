@@ -1,7 +1,7 @@
 """Labels of the gateway's own responses: what was answered is remembered, and labels watch the policy's promise.
 
-Turns reasons not to count a label into errors of the API. What an alarm changes is the policy's to say, and the gateway's
-to do. Keeps ids and labels, no text.
+Turns reasons not to count a label into errors of the API. The policy says what an alarm changes, and the gateway does
+it. Keeps ids and labels, no text.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class Labels:
             self._known(state)
 
     async def count(self, body: bytes) -> dict[str, Any]:
-        """Count the label in a request's body; what is known then."""
+        """Count the label in a request's body, and return what is known then."""
         try:
             feedback = read_feedback(_value(body))
         except InputError as error:
@@ -78,7 +78,7 @@ class Labels:
         return Refusal(status, message, code)
 
     def _known(self, state: State) -> None:
-        """Show a state, and say so if it is the first with an alarm."""
+        """Show a state, and log the first alarm."""
         # The file is read in threads, which may finish in another order.
         if state.labels <= self.state.labels:
             return

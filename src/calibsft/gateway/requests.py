@@ -116,13 +116,13 @@ def _object(data: bytes) -> dict[str, Any]:
 def _conversation(given: Any) -> tuple[tuple[str, ...], tuple[dict[str, str], ...]]:
     if not isinstance(given, list) or not all(isinstance(message, dict) for message in given):
         raise _bad("messages must be a list of objects with role and content; correct them")
-    said = [(message.get("role"), _text(message.get("content"))) for message in given]
-    if any(role not in (*INSTRUCTIONS, *TURNS) for role, _ in said):
+    contents = [(message.get("role"), _text(message.get("content"))) for message in given]
+    if any(role not in (*INSTRUCTIONS, *TURNS) for role, _ in contents):
         raise _bad(f"the role of a message must be one of {', '.join((*INSTRUCTIONS, *TURNS))}; correct it")
-    turns = tuple({"role": role, "content": text} for role, text in said if role in TURNS)
-    if not said or said[-1][0] != "user":
+    turns = tuple({"role": role, "content": text} for role, text in contents if role in TURNS)
+    if not contents or contents[-1][0] != "user":
         raise _bad("the last message must be the user's; end messages with the question")
-    return tuple(text for role, text in said if role in INSTRUCTIONS), turns
+    return tuple(text for role, text in contents if role in INSTRUCTIONS), turns
 
 
 def _text(content: Any) -> str:

@@ -24,7 +24,7 @@ MOST_MEMBERS, LONGEST_STATE = 32, 512
 
 
 class Block:
-    """What can be recorded from its beginning to its end, and here is not."""
+    """Something with a beginning and an end, which is not recorded here."""
 
     def __enter__(self) -> Self:
         return self

@@ -23,7 +23,7 @@ from calibsft.served.pauses import growing_pause
 from calibsft.served.server import BUSY, REFUSED, error_in
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0
-# The longest pause that a client is told to make.
+# The longest pause that a client is asked to make.
 LONGEST_ADVICE = 3600.0
 LARGEST_REPLY = 16 << 20
 CHAT = "/chat/completions"
@@ -183,8 +183,8 @@ class Upstream:
             pause = reply.asked_pause(LONGEST_PAUSE)
             return UpstreamFailure(503 if status in (429, 503) else 502, message, "busy", pause, headers)
         if status in REFUSED:
-            said = quoted(error_in(json_of(content)), self._key)
-            return UpstreamFailure(400, f"{who} refuses the request ({status}{said}); change it", "refused")
+            quote = quoted(error_in(json_of(content)), self._key)
+            return UpstreamFailure(400, f"{who} refuses the request ({status}{quote}); change it", "refused")
         if status in (401, 403):
             message = f"{who} refuses the gateway's API key ({status}); set it again"
             return UpstreamFailure(502, message, "key")

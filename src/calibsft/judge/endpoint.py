@@ -50,18 +50,20 @@ class EndpointJudge:
             others = [first, *others]
         asked = [prompts[i] for i in others]
         self._ask(
-            asked, tokens, lambda i, said: on_reply(others[i], None if isinstance(said, Failed) else said)
+            asked,
+            tokens,
+            lambda i, outcome: on_reply(others[i], None if isinstance(outcome, Failed) else outcome),
         )
 
     def _find_way(self, prompt: Prompt, tokens: int) -> str | None:
         """Ask in each way until one is not refused, which is kept; the reply, None if this one prompt is refused."""
-        said: list[str | Failed] = []
+        outcomes: list[str | Failed] = []
         for self._way in WAYS:
-            self._ask([prompt], tokens, lambda _, found: said.append(found))
-            if isinstance(reply := said[-1], str):
+            self._ask([prompt], tokens, lambda _, found: outcomes.append(found))
+            if isinstance(reply := outcomes[-1], str):
                 return reply
         self._way = None
-        refusal = said[-1]
+        refusal = outcomes[-1]
         if isinstance(refusal, Failed) and refusal.code != "content_filter":
             raise self._fleet.problem(refusal, self._fleet.urls[0])
         return None
@@ -69,8 +71,8 @@ class EndpointJudge:
     def _ask(
         self, prompts: Sequence[Prompt], tokens: int, on_reply: Callable[[int, str | Failed], None]
     ) -> None:
-        def settle(number: int, said: str | Failed) -> bool:
-            on_reply(number, said)
+        def settle(number: int, outcome: str | Failed) -> bool:
+            on_reply(number, outcome)
             return False
 
         requests = [(CHAT, self._body(prompt, tokens)) for prompt in prompts]

@@ -119,11 +119,11 @@ class Judge(Generic[V]):
         return sha256(asked.encode()).hexdigest()
 
     def _warn_of_unreadable(self, example: str, count: int, total: int) -> None:
-        said = f"it said {example!r}" if example else "it said nothing"
+        instead = f"it said {example!r}" if example else "it said nothing"
         again = f"; to ask again, delete {self._path}" if self._path else ""
         warn(
             f"{self.model.name} gave no verdict on {count:,} of {total:,} {self.rubric.judges}, which stay"
-            f" unscored ({said}, not {self.rubric.replies}): a judge must answer at once, without thinking{again}"
+            f" unscored ({instead}, not {self.rubric.replies}): a judge must answer at once, without thinking{again}"
         )
 
 

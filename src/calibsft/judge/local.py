@@ -1,6 +1,6 @@
 """A judge model that is loaded here and asked in batches, with the engine that samples rollouts.
 
-The tokenizer's own chat template is told not to think. Loads nothing before the first question.
+The chat template's own switch for thinking is off. Loads nothing before the first question.
 """
 
 from collections.abc import Sequence

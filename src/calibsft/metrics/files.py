@@ -24,7 +24,7 @@ from calibsft.files.cells import (
 )
 from calibsft.files.dialect import OURS, Dialect
 from calibsft.files.reading import batches
-from calibsft.files.scales import Seen
+from calibsft.files.scales import ScaleGuess
 from calibsft.metrics.compare import differences
 from calibsft.metrics.counts import KEYS, Counts, Tally
 from calibsft.metrics.result import Scores
@@ -125,7 +125,7 @@ class ScoredFile:
     def __post_init__(self) -> None:
         require_policy(self.malformed)
         self.dialect = self.dialect.at(self.path)
-        self._seen = Seen()
+        self._guess = ScaleGuess()
         # If another column gives the datasets, the file's splits do not apply.
         self._columns = {"dataset": self.by, "question_id": "question_id"}
         self._columns |= {"split": "split"} if self.by == "dataset" else {}
@@ -212,7 +212,7 @@ class ScoredFile:
             self._note("unread", raw[name], rows[name].is_null() & ~empty)
         for name in self._columns.values():
             self._note("empty", raw[name], raw[name].is_null() & ~empty)
-        self._seen.add(raw["confidence"], rows["confidence"])
+        self._guess.add(raw["confidence"], rows["confidence"])
         form = raw["well_formed"]
         self._note("unread", form, rows["well_formed"].is_null() & form.is_not_null())
 
@@ -234,7 +234,7 @@ class ScoredFile:
             allowed = column == "correct" and "grade" in self._present
             if column in self._present and not allowed and (fault := self._faults.get(("empty", column))):
                 fault.refuse(self.path, EMPTY)
-        self.dialect.refuse_other_scale(self.path, self._seen)
+        self.dialect.refuse_other_scale(self.path, self._guess)
         if self.malformed == "error" and (fault := self._faults.get(("unread", "confidence"))):
             fault.refuse(self.path, self.dialect.unread(UNREADABLE))
         for column in ("correct", "well_formed"):

@@ -54,7 +54,7 @@ class Promise:
         if not answered and self.abstains:
             raise Refused(
                 Reason.NOT_ANSWERED,
-                f"feedback: response {shown(feedback.id)} was not answered by the policy; label answered responses alone",
+                f"feedback: response {shown(feedback.id)} was not answered by the policy; label only answered responses",
             )
         if not answered or feedback.correct:
             return False

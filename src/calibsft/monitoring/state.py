@@ -65,7 +65,7 @@ class State:
     def after(self, event: bool) -> "State":
         """The state after one more label."""
         if not isinstance(event, bool | np.bool_):
-            raise InputError(f"a label says {event!r}; say True for an event and False for none")
+            raise InputError(f"a label is {event!r}; give True for an event and False for none")
         labels = self.labels + 1
         if not event:  # evidence against any rate grows with events alone
             return replace(self, labels=labels)

@@ -28,7 +28,7 @@ from calibsft.monitoring.state import State
 LIMIT = 1_000_000
 # How long another process may hold the file.
 PATIENCE_SECONDS = 1.0
-# Says that a SQLite file is one of these, and of which version: "Cali".
+# Marks a SQLite file as one of these, with its version: "Cali".
 APPLICATION, VERSION = 0x43616C69, 1
 # `correct` is empty until a response has its label.
 TABLES = """
@@ -109,7 +109,7 @@ class FeedbackStore:
                 )
             except sqlite3.IntegrityError:
                 raise InputError(
-                    f"{self._path}: there is a response {shown(id)} already; give each an id of its own"
+                    f"{self._path}: there is a response {shown(id)} already; give each its own id"
                 ) from None
             assert added.lastrowid is not None
             self._forget("number = ?", added.lastrowid - self._limit)

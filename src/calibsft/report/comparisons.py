@@ -20,7 +20,7 @@ DIFFERENCES_NOTE = (
     "Paired differences of means over benchmarks, with 95 % intervals by drawing questions; bold where the whole"
     " interval is better than 0, in the other colour where it is worse."
 )
-VERDICTS = {True: "yes", False: "no", None: "cannot be told"}
+VERDICTS = {True: "yes", False: "no", None: "not known"}
 
 
 def difference_tables(models: Sequence[ModelResult], splits: Sequence[str]) -> list[Table]:

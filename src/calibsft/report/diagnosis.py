@@ -13,7 +13,7 @@ BAR = 40
 HEADLINES = {
     True: "CalibSFT is worth it before RL:",
     False: "CalibSFT is not needed before RL:",
-    None: "Whether CalibSFT is worth it before RL cannot be told:",
+    None: "It is not known whether CalibSFT is worth it before RL:",
 }
 TITLES = ("", "n", "support", "eff.supp.", "Top-1", "Top-3", "< 0.5", "mean c", "most frequent")
 SHOWN_VALUES = 8

@@ -105,10 +105,11 @@ def _entries(questions: pl.DataFrame, rows: pl.DataFrame) -> Iterator[tuple[dict
     """What is read of each question, with about how many characters it has."""
     texts = [name for name in ("response", "reason", "target", "tokens", "roles") if name in rows.columns]
     grouped = rows.group_by("question", maintain_order=True).agg(pl.struct(texts).alias("texts"))
-    said = dict(grouped.iter_rows())
+    by_question = dict(grouped.iter_rows())
     for number, text, golds in questions.select("number", "question", "gold").iter_rows():
         responses = [
-            {key: value for key, value in row.items() if value is not None} for row in said.get(number, ())
+            {key: value for key, value in row.items() if value is not None}
+            for row in by_question.get(number, ())
         ]
         size = len(text) + sum(len(response["response"]) for response in responses)
         yield {"question": text, "golds": golds, "responses": responses}, size

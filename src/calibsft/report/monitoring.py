@@ -25,7 +25,7 @@ def watch_lines(found: Watched, alarm: Mapping[str, Any] | None, repeated: int, 
     else:
         place = ", ".join(f"{name} {value}" for name, value in alarm.items() if value != "")
         lines.append(
-            f"ALARM at {place}: more is {events} than the budget allows; certify or route anew on recent questions"
+            f"ALARM at {place}: more is {events} than the budget allows; certify or route again on recent questions"
         )
     others = (
         (repeated, "further responses to the same questions"),

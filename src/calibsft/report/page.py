@@ -1,8 +1,8 @@
 """Write a run's report: report.html (self-contained), report.md, and figures/ as SVG and PNG.
 
 The page asks nothing of the network and runs no script but its own, which shows responses: its content security policy
-forbids everything else, figures are images in data: URIs, and all text of the run is escaped. Does not read run folders;
-what is said is `content`.
+forbids everything else, figures are images in data: URIs, and all text of the run is escaped. Does not read run
+folders; the texts come from `content`.
 """
 
 import base64

@@ -82,7 +82,7 @@ def _values(path: Path, where: Where, by: str | None, dialect: Dialect) -> dict[
     """The rows to take of a source, for each value of the column `by`."""
     if by is not None and is_run(path):
         raise InputError(
-            f"{path}: a run has several models, which --by does not part; give one of its evaluations"
+            f"{path}: a run has several models, which --by does not separate; give one of its evaluations"
         )
     if (where or by is not None) and (path / JOURNAL).is_file():
         raise InputError(f"{path}: a training has no rows that --where or --by could choose; leave them out")
@@ -122,15 +122,15 @@ def _part(
         return summarise_training(path, label)
     if (path / ROWS).is_file():
         read_manifest(path)  # refuses one that is not finished
-        said = evaluated_responses([(label, path)], responses)
+        origins = evaluated_responses([(label, path)], responses)
         return _selected(
-            path, RunSummary(label, (read_evaluation(path, label),), responses=tuple(said)), where
+            path, RunSummary(label, (read_evaluation(path, label),), responses=tuple(origins)), where
         )
     scored = ScoredFile(path, malformed, where=where, dialect=dialect).read()
     rows = _with_texts(path, scored, malformed, where, dialect) if responses else scored
     rows = _with_all_columns(rows)
-    said = file_responses(label, rows, responses)
-    return RunSummary(label, (ModelResult(label, rows),), responses=tuple(said))
+    origins = file_responses(label, rows, responses)
+    return RunSummary(label, (ModelResult(label, rows),), responses=tuple(origins))
 
 
 def _selected(path: Path, summary: RunSummary, where: Where) -> RunSummary:
@@ -145,11 +145,11 @@ def _selected(path: Path, summary: RunSummary, where: Where) -> RunSummary:
             raise InputError(f"{path}: no row of {model.label} has {where}; choose other values with --where")
         models.append(replace(model, rows=rows, budgets=None, benchmark_budgets={}, estimators={}))
     rows_of = {model.label: model.rows for model in models}
-    said = [
+    origins = [
         _responses_among(part, rows_of[part.label]) if part.label in rows_of else part
         for part in summary.responses
     ]
-    return replace(summary, models=tuple(models), responses=tuple(part for part in said if len(part.rows)))
+    return replace(summary, models=tuple(models), responses=tuple(part for part in origins if len(part.rows)))
 
 
 def _responses_among(part: Responses, rows: pl.DataFrame) -> Responses:

@@ -108,10 +108,10 @@ def chat_ids(
 def _arranged(
     tokenizer: "PreTrainedTokenizerBase", turns: Sequence[Turn], plain: str, options: Mapping[str, Any]
 ) -> tuple[list[Turn], str]:
-    """The first arrangement of the conversation that the template takes and shows with all that the assistant said."""
+    """The first arrangement of the conversation that the template takes, and that shows every reply of the assistant."""
     from jinja2.exceptions import TemplateError
 
-    said = [turn["content"].strip() for turn in turns if turn["role"] == "assistant"]
+    replies = [turn["content"].strip() for turn in turns if turn["role"] == "assistant"]
     problem = "it drops a part of the worked examples"
     for conversation in _arrangements(turns, plain):
         try:
@@ -123,7 +123,7 @@ def _arranged(
         except (TemplateError, TypeError) as error:  # a TypeError where an argument is of the wrong kind
             problem = str(error)
             continue
-        if all(words in text for words in said):
+        if all(words in text for words in replies):
             return conversation, text
     raise InputError(
         f"the chat template of this model cannot write a prompt: {problem}; change template or the shots, or take another"

@@ -7,12 +7,14 @@ from pydantic import AfterValidator, Field
 
 from calibsft.errors import InputError
 from calibsft.responses.formats import FORMATS, get_format
+from calibsft.settings import Metavar
 
 DEFAULT_FORMAT = next(iter(FORMATS))
 FormatName = Annotated[
     str,
     AfterValidator(lambda name: get_format(name).name),
-    Field(description=f"how confidence is written: {', '.join(FORMATS)}"),
+    Metavar("FORMAT"),
+    Field(description=f"how responses write their confidence: {', '.join(FORMATS)}"),
 ]
 
 # Arguments of the tokenizer's own function, and what that function gives the template.
@@ -40,7 +42,7 @@ Template = Annotated[
     dict[str, Any],
     AfterValidator(_plain_arguments),
     Field(
-        description="argument of the model's chat template, as NAME=VALUE, e.g. enable_thinking=false; repeatable",
+        description="argument of the model's chat template, e.g. enable_thinking=false; repeatable",
         examples=["enable_thinking=false"],
     ),
 ]

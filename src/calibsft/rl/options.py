@@ -11,7 +11,9 @@ class AnswerIsRewarded(MethodSettings):
     """For methods that reward the answer: a penalty can lower that reward."""
 
     overlong_buffer: int | None = Field(
-        None, ge=1, description="tokens before the limit where a penalty begins"
+        None,
+        ge=1,
+        description="penalise the answer in this many last tokens before the length limit; default: no penalty",
     )
 
     @model_validator(mode="after")
@@ -24,13 +26,18 @@ class AnswerIsRewarded(MethodSettings):
 class DividesByDeviation(MethodSettings):
     """For methods whose advantages are divided by the group's standard deviation."""
 
-    mean_only: bool = Field(False, description="centre advantages without dividing by the group's deviation")
+    mean_only: bool = Field(
+        False,
+        description="subtract the group's mean from rewards, but do not divide by its standard deviation",
+    )
 
 
 class LooksAtGroup(MethodSettings):
     """For methods whose rewards depend on the success rate of the group."""
 
-    leave_one_out: bool = Field(False, description="compare a response with the success rate of the others")
+    leave_one_out: bool = Field(
+        False, description="leave a response out of the success rate that it is compared with"
+    )
 
 
 class SamplesDynamically(MethodSettings):
@@ -38,7 +45,7 @@ class SamplesDynamically(MethodSettings):
 
     all_groups: bool = Field(
         False,
-        description="train on all-right and all-wrong groups too, and on questions that the starting model always solves",
+        description="also train on groups that are all right or all wrong, and on questions that the starting model always solves",
     )
 
 
@@ -46,9 +53,11 @@ class RewardsConfidence(SamplesDynamically):
     """For methods with a separate reward for confidence, beside dynamic sampling."""
 
     segment_loss: bool = Field(
-        False, description="average the loss separately over answer and confidence tokens"
+        False, description="average the loss over answer tokens and over confidence tokens separately"
     )
-    keep_unanimous: bool = Field(False, description="train confidence on all-right and all-wrong groups too")
+    keep_unanimous: bool = Field(
+        False, description="also train confidence, not the answer, on groups that are all right or all wrong"
+    )
 
     @model_validator(mode="after")
     def _all_groups_are_kept_once(self) -> Self:

@@ -100,7 +100,7 @@ def _items(parsed: Sequence[Parsed], columns: dict[str, Any], judged: bool) -> l
     kinds = _column("kind", columns, len(parsed), "the grader") if given else [DEFAULT_KIND] * len(parsed)
     questions: Sequence[Any] = [""] * len(parsed)
     if judged and JUDGE.name in kinds:
-        questions = _column("question", columns, len(parsed), "what the judge is told was asked")
+        questions = _column("question", columns, len(parsed), "the question that the judge sees")
     return [
         grade_item(str(kind or DEFAULT_KIND), _aliases(gold), p.answer, question=str(question))
         for p, gold, kind, question in zip(parsed, golds, kinds, questions, strict=True)

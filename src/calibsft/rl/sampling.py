@@ -106,5 +106,5 @@ class GroupSampler:
             self._warned = True
             warn(
                 f"rl: only {kept} of {self.size} groups had right and wrong responses after {self.max_batches} generated"
-                " batches; training goes on with fewer (said once)"
+                " batches; training goes on with fewer (reported once)"
             )

@@ -82,7 +82,7 @@ class Scorer:
             groups.append(self._group(question, row, graded) if scored else None)
             if not (scored or self._warned):
                 self._warned = True
-                warn(f"rl: {_unscored(question, graded)}; such questions are left out (said once)")
+                warn(f"rl: {_unscored(question, graded)}; such questions are left out (reported once)")
         return groups
 
     def _read(self, completion: Completion) -> tuple[Parsed, Response]:

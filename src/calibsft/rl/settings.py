@@ -1,6 +1,6 @@
 """How RL samples and learns: the settings of all methods, and the base class of each method's own settings."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,50 +10,66 @@ from calibsft.settings import Mark, Settings, Stop
 from calibsft.training.settings import LoraSettings, Watchers
 
 EVAL_QUESTIONS = 100
-Steps = Annotated[int, Field(ge=1, description="rollout steps")]
-Kl = Annotated[float, Field(ge=0, description="weight of the KL divergence from the starting model")]
+Steps = Annotated[int, Field(ge=1, description="rollout steps; a step samples, then updates")]
+Kl = Annotated[
+    float, Field(ge=0, description="weight of the KL divergence from the starting model (TRL: beta)")
+]
 
 
 class RlSettings(Settings):
     """The settings of all methods, with the paper's defaults. A step is a rollout step, which has several updates."""
 
+    title: ClassVar[str] = "Training"
+
     steps: Steps | None = None
     questions: int = Field(64, ge=1, description="questions per rollout step")
-    group_size: int = Field(8, ge=2, description="responses per question")
+    group_size: int = Field(8, ge=2, description="responses per question (TRL: num_generations)")
     updates: int = Field(2, ge=1, description="optimiser updates per rollout step")
     micro_batch_size: int = Field(
-        8, ge=1, description="responses that are trained on at a time; lower it when memory is short"
+        8,
+        ge=1,
+        description="responses in one forward pass of a GPU; lower it when out of memory",
     )
-    learning_rate: float = Field(2e-6, gt=0, description="peak rate of AdamW")
-    warmup_steps: int = Field(10, ge=0, description="rollout steps until the rate is reached")
-    final_rate: float = Field(0.5, ge=0, le=1, description="the cosine ends at this share of learning_rate")
-    clip_low: float = Field(0.2, gt=0, lt=1, description="the ratio is clipped below 1 - this")
-    clip_high: float = Field(0.28, gt=0, description="the ratio is clipped above 1 + this")
+    learning_rate: float = Field(2e-6, gt=0, description="peak learning rate of AdamW")
+    warmup_steps: int = Field(10, ge=0, description="rollout steps until the peak rate is reached")
+    final_rate: float = Field(
+        0.5, ge=0, le=1, description="share of the peak rate at which the cosine schedule ends"
+    )
+    clip_low: float = Field(
+        0.2, gt=0, lt=1, description="clip the probability ratio below 1 - this (TRL: epsilon)"
+    )
+    clip_high: float = Field(
+        0.28, gt=0, description="clip the probability ratio above 1 + this (TRL: epsilon_high)"
+    )
     dual_clip: float | None = Field(
-        None, gt=1, description="bound on the ratio where the advantage is negative"
+        None,
+        gt=1,
+        description="upper bound of the ratio where the advantage is negative (TRL: delta); default: none",
     )
     kl: Kl | None = None
-    max_prompt_tokens: int = Field(2048, ge=1, description="longer questions are left out")
-    max_new_tokens: int = Field(8192, ge=1, description="length limit of a response")
+    max_prompt_tokens: int = Field(
+        2048, ge=1, description="leave out questions whose prompt is longer, in tokens"
+    )
+    max_new_tokens: int = Field(8192, ge=1, description="longest response, in tokens")
     stop: Stop = ()
     max_batches: int = Field(
-        20, ge=1, description="generated batches for one step before it trains on fewer groups"
+        20, ge=1, description="batches of responses to sample for one step, until it has enough groups"
     )
     save_every: Annotated[int, Mark.ADJUSTABLE, Field(ge=1, description="steps between checkpoints")] = 10
     eval_every: int | None = Field(
-        None, ge=1, description="evaluate on held-out questions every so many steps"
+        None, ge=1, description="steps between evaluations on --benchmarks; default: no evaluations"
     )
     eval_questions: int = Field(
-        EVAL_QUESTIONS, ge=1, description="questions of each benchmark in those evaluations"
+        EVAL_QUESTIONS, ge=1, description="questions of each benchmark in each of these evaluations"
     )
     report_to: Watchers = ()
-    gradient_checkpointing: bool = Field(False, description="trade time for memory with long responses")
+    gradient_checkpointing: bool = Field(False, description="compute activations twice to save memory")
     lora: LoraSettings | None = None
     policy: Annotated[
         Literal["trainer", "served"],
         Mark.ADJUSTABLE,
         Field(
-            description="what samples: the model in the trainer, or vLLM servers that get its weights every step"
+            description="who samples: the trainer itself, or vLLM servers that get new weights after every step"
         ),
     ] = "trainer"
     servers: Annotated[PolicyServers | None, Mark.ADJUSTABLE] = None

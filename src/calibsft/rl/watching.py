@@ -58,8 +58,8 @@ def watched(sums: Tensor) -> dict[str, float]:
     """The figures of a step, from the sums of all processes."""
     total = sums.tolist()
     tokens, stated = max(total[TOKENS], 1), total[CONFIDENCE]
-    # Methods with one reward for the whole response do not tell its segments apart. The segments are summed apart: a sum
-    # over all tokens rounds otherwise, and the share could exceed 1.
+    # Methods with one reward for the whole response do not distinguish its segments. The segments are summed separately: a
+    # sum over all tokens rounds differently, and the share could exceed 1.
     shares = {"gradient/confidence": stated / (total[ANSWER] + stated)} if stated else {}
     return {
         "sampler/gap": total[GAP] / tokens,

@@ -25,7 +25,7 @@ def merge(parts: Sequence[Path], out: Path) -> None:
         difference = changed(_whole(first), _whole(record)["settings"], record["inputs"])
         if difference:
             raise InputError(
-                f"{part}: it does not belong together with {parts[0]} ({difference}); merge parts of one rollout"
+                f"{part}: it is not part of the same rollout as {parts[0]} ({difference}); merge parts of one rollout"
             )
     _require_all([str(record["settings"]["shard"]) for record in records])
     folder = StageFolder(out, KIND, _whole(first)["settings"], first["inputs"], tuple(parts), label="merge")
@@ -51,11 +51,13 @@ def _require_all(found: Sequence[str]) -> None:
     for part in wanted:
         if found.count(part) != 1:
             raise InputError(
-                f"part {part} is there {found.count(part)} times; give each of the {of} parts once"
+                f"part {part} was given {found.count(part)} times; give each of the {of} parts once"
             )
     for part in found:
         if part not in wanted:
-            raise InputError(f"part {part} is of another division than {found[0]}; give the parts of one")
+            raise InputError(
+                f"part {part} is from another division than {found[0]}; give parts of one division"
+            )
 
 
 def _copy(parts: Sequence[Path], out: Path) -> dict[str, Any]:

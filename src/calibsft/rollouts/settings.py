@@ -1,7 +1,7 @@
 """How responses are sampled."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -19,33 +19,43 @@ def _part(text: str) -> str:
 Shard = Annotated[
     Annotated[str, Field(pattern=r"^[1-9][0-9]*/[1-9][0-9]*$"), AfterValidator(_part)] | None,
     Field(
-        description="only this part of the work, e.g. 2/8 for the second of eight machines; see calibsft merge"
+        description="do only one part of the work, e.g. 2/8 on the second of eight machines; `calibsft merge` joins the parts"
     ),
 ]
+
+
+TOP_P = "sample from the likeliest tokens that together have this probability; 1 is all tokens"
 
 
 class SampledSettings(Settings):
     """Settings of every stage that samples responses."""
 
-    temperature: float = Field(1.0, ge=0, description="0 takes the most likely token")
-    top_p: float = Field(1.0, gt=0, le=1, description="share of the likeliest tokens that may be drawn")
-    max_new_tokens: int = Field(8192, ge=1, description="length limit of a response")
+    temperature: float = Field(1.0, ge=0, description="sampling temperature; 0 is greedy")
+    top_p: float = Field(1.0, gt=0, le=1, description=TOP_P)
+    max_new_tokens: int = Field(8192, ge=1, description="longest response, in tokens")
     stop: Stop = ()
-    shard_questions: int = Field(100, ge=1, description="questions per Parquet shard, the unit of resuming")
+    shard_questions: int = Field(
+        100,
+        ge=1,
+        description="questions per Parquet file; a killed command resumes after the last complete file",
+    )
 
 
 class RolloutSettings(SampledSettings):
     """How responses for training are sampled; the defaults are the paper's."""
 
+    title: ClassVar[str] = "Sampling"
+
     samples: Annotated[int, Flag("--samples", "-n"), Field(ge=1, description="responses per question")] = 50
-    top_p: float = Field(0.95, gt=0, le=1, description="share of the likeliest tokens that may be drawn")
+    top_p: float = Field(0.95, gt=0, le=1, description=TOP_P)
     force_answer: bool = Field(
-        False, description="ask for the answer of a truncated response and count it in the success rate"
+        False,
+        description="make the model answer where a response was truncated, and count that answer in the success rate",
     )
     shots: Annotated[
         Path | None,
         Mark.CONTENT,
         Field(
-            description="CSV, JSONL or Parquet with question and response: worked examples before each question"
+            description="worked examples to put before each question: CSV, JSONL or Parquet with question and response"
         ),
     ] = None

@@ -48,8 +48,8 @@ class Probe:
     async def model(self, role: Role, wanted: str | None, own: str | None = None) -> tuple[str, Reply]:
         """The model's name at the server, and what the server lists about it.
 
-        Without a `wanted` name it is `own` or the only one that is listed. A server that lists nothing
-        is believed to have the wanted one: the next request shows that.
+        Without a `wanted` name it is `own` or the only one that is listed. A server that lists nothing is assumed to
+        have the wanted one: the next request shows that.
         """
         try:
             listed = (await self.ask("GET", "/models")).get("data")

@@ -105,7 +105,7 @@ class Reply:
         try:
             async with asyncio.timeout(patience):
                 while True:
-                    # aiohttp closes a connection that carries no HTTP without waking its reader, so read anew.
+                    # aiohttp closes a connection that carries no HTTP without waking its reader, so read again.
                     with suppress(TimeoutError):
                         async with asyncio.timeout(LOOK_SECONDS):
                             return await self._response.content.readany()

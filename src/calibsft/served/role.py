@@ -39,17 +39,17 @@ class Role:
             return InputError(
                 f"{url} does not reply with {self.gives}; correct {self.url}, which usually ends in /v1"
             )
-        status, said = failure.status, f"({failure.status}{failure.said})"
+        status, reason = failure.status, f"({failure.status}{failure.answer})"
         if status in (401, 403):
             # Without the server's words: they may hold the key.
             return InputError(f"{server} refuses the API key ({status}); set the right one in {self.key}")
         if status == 404:
             return InputError(
-                f"{server} has no {self.gives} of a model '{model}' {said}; correct {self.model}, or {self.url},"
+                f"{server} has no {self.gives} of a model '{model}' {reason}; correct {self.model}, or {self.url},"
                 " which usually ends in /v1"
             )
         if status == 429:
-            return InputError(f"{server} wants fewer requests {said}; {self.when_busy}")
+            return InputError(f"{server} wants fewer requests {reason}; {self.when_busy}")
         if status >= 500:
-            return InputError(f"{server} fails {said}; see to that server and run again")
-        return InputError(f"{server} refuses what it is asked {said}; {self.when_refused}")
+            return InputError(f"{server} fails {reason}; check that server and run again")
+        return InputError(f"{server} refuses what it is asked {reason}; {self.when_refused}")

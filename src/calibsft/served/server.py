@@ -33,13 +33,13 @@ class Failed(Exception):
     Attributes
     ----------
     why : "unreachable", "timeout", "reply" (not what it should be) or "status".
-    status, said, code : what the server answered, for "status"; `code` is its own code for the reason.
+    status, answer, code : what the server answered, for "status"; `code` is its own code for the reason.
     pause : how many seconds it asks to wait.
     """
 
     why: str
     status: int = 0
-    said: str = ""
+    answer: str = ""
     pause: float = 0.0
     code: str = ""
 

@@ -1,8 +1,9 @@
 """What a section of settings is made of: the class, common types, and marks on its fields."""
 
 import re
+from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -24,22 +25,43 @@ class Flag:
     names : spellings of one option.
     help : its help text, if that is not the field's description.
     always : whether the name is also used if the section is not the main one.
+    metavar : what help shows as its value, if that does not follow from the field.
     """
 
-    def __init__(self, *names: str, help: str = "", always: bool = False) -> None:
-        self.names, self.help, self.always = names, help, always
+    def __init__(self, *names: str, help: str = "", always: bool = False, metavar: str = "") -> None:
+        self.names, self.help, self.always, self.metavar = names, help, always, metavar
+
+
+@dataclass(frozen=True, slots=True)
+class Metavar:
+    """What help shows as the value of a field's option, in its annotation."""
+
+    word: str
 
 
 # The largest seed that numpy takes.
-Seed = Annotated[int, Field(ge=0, le=2**32 - 1, description="seed of everything random in this stage")]
-Device = Annotated[str, Mark.ADJUSTABLE, Field(description="auto, cpu, cuda, cuda:1, …")]
+Seed = Annotated[
+    int,
+    Metavar("INT"),
+    Field(ge=0, le=2**32 - 1, description="seed of everything random in this stage"),
+]
+Device = Annotated[
+    str,
+    Mark.ADJUSTABLE,
+    Metavar("DEVICE"),
+    Field(description="where models compute: auto, cpu, cuda, cuda:1, …; auto takes a GPU if there is one"),
+]
 Dtype = Annotated[
-    Literal["auto", "float32", "bfloat16", "float16"], Field(description="auto, float32, bfloat16 or float16")
+    Literal["auto", "float32", "bfloat16", "float16"],
+    Metavar("DTYPE"),
+    Field(description="number type of the weights: auto, float32, bfloat16 or float16"),
 ]
 
 
 class Settings(BaseModel):
-    """One section of a recipe."""
+    """One section of a recipe; help shows its options under `title`."""
+
+    title: ClassVar[str] = ""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -56,7 +78,7 @@ def require_plain_address(url: str, key: str, variable: str) -> None:
 DataDir = Annotated[
     str | None,
     Mark.CONTENT,
-    Flag("--data-dir", always=True),
+    Flag("--data-dir", always=True, metavar="FOLDER"),
     Field(description="folder with the benchmarks' files, read instead of the Hub"),
 ]
 Stop = Annotated[

@@ -39,10 +39,11 @@ class OneOf:
 
     @property
     def help(self) -> str:
-        """The help text: the names that can be chosen."""
+        """The help text, in Markdown: the names that can be chosen."""
         if self.words is None:
             return f"one of {', '.join(self.known)}"
-        return f"one of {'; '.join(f'{name}: {self.words(one)}' for name, one in self.known.items())}"
+        named = (f"{name}: {self.words(one)}" for name, one in self.known.items())
+        return "\n- ".join(["one of these:", *named])
 
     def class_of(self, data: Any) -> type[Settings]:
         """The class of a section given as plain data; the error for an unknown name suggests the nearest known one."""

@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from calibsft.errors import InputError
 from calibsft.settings.base import Flag, Mark, Settings
 from calibsft.settings.choice import OneOf, choice_of, section_class
+from calibsft.settings.metavars import metavar_of
 from calibsft.settings.overrides import parse_overrides
 
 
@@ -31,7 +32,9 @@ class Option:
     default : as help shows it.
     required : whether it must be given; of alternatives, one of them.
     alternative : whether other options set the same key.
+    section, title : the dotted key of the section that it belongs to, and what help calls that; empty outside all sections.
     example : of an option whose values are dotted keys with values, one of them; else empty.
+    metavar : what help shows as its value.
     """
 
     key: tuple[str, ...]
@@ -43,7 +46,9 @@ class Option:
     alternative: bool
     help: str
     section: str
+    title: str
     example: str = ""
+    metavar: str = ""
 
     @property
     def name(self) -> str:
@@ -97,7 +102,7 @@ def _put(data: dict[str, Any], option: Option, value: Any) -> None:
         data[last] = (*data[last], *value)
     else:
         raise InputError(
-            f"{option.flags[0]} says the same as another option that was given; leave one of them out"
+            f"{option.flags[0]} sets the same as another option that was given; leave one of them out"
         )
 
 
@@ -114,33 +119,70 @@ def _options(kind: type[Settings], main: str, path: tuple[str, ...], prefix: str
         elif section := section_class(field):
             yield from _options(section, main, inside, inner)
         else:
-            yield from _of_value(field, inside, prefix)
+            yield from _of_value(field, inside, prefix, kind.title)
 
 
 def _of_choice(choice: OneOf, main: str, path: tuple[str, ...], prefix: str) -> Iterator[Option]:
     """The option that chooses, and the options of every class that can be chosen."""
-    flag = f"--{choice.kind}"
-    must = not choice.default
-    yield Option((*path, "name"), (flag,), str, False, choice.default, must, False, choice.help, path[0])
-    for section in dict.fromkeys(choice.classes.values()):
-        for option in _options(section, main, path, prefix):
-            takers = choice.takers(option.key[-1])
-            every = len(takers) == len(choice.classes)
-            help_text = option.help if every else f"{option.help} ({', '.join(takers)})"
+    first, must, section = next(iter(choice.classes.values())), not choice.default, ".".join(path)
+    yield Option(
+        (*path, "name"),
+        (f"--{choice.kind}",),
+        str,
+        False,
+        choice.default,
+        must,
+        False,
+        choice.help,
+        section,
+        first.title,
+        metavar="NAME",
+    )
+    offered: dict[tuple[str, ...], dict[str, Option]] = {}
+    for name, kind in choice.classes.items():
+        for option in _options(kind, main, path, prefix):
             if option.key != (*path, "name"):
-                yield replace(option, help=help_text, required=False)
+                offered.setdefault(option.flags or option.key, {})[name] = option
+    for takers in offered.values():
+        yield _of_takers(takers, len(takers) == len(choice.classes))
 
 
-def _of_value(field: FieldInfo, key: tuple[str, ...], prefix: str) -> Iterator[Option]:
+def _of_takers(takers: dict[str, Option], every: bool) -> Option:
+    """One option for all names that take it; its help says which these are, and whose default is another."""
+    first = next(iter(takers.values()))
+    help_text = first.help if every else f"{first.help} ({', '.join(takers)})"
+    defaults: dict[str, list[str]] = {}
+    for name, option in takers.items():
+        defaults.setdefault(option.default, []).append(name)
+    usual, *others = sorted(defaults, key=lambda default: -len(defaults[default]))
+    default = "; ".join([usual, *(f"{', '.join(defaults[other])}: {other}" for other in others)])
+    return replace(first, help=help_text, default=default, required=False)
+
+
+def _of_value(field: FieldInfo, key: tuple[str, ...], prefix: str, title: str) -> Iterator[Option]:
     kind, joined = _parsed_as(field.annotation, Mark.REPEATED in field.metadata)
     required = field.is_required()
     default = "" if required else _in_words(field.get_default(call_default_factory=True))
-    flags, section = _flags(field, key, prefix), key[0] if len(key) > 1 else ""
+    flags, section = _flags(field, key, prefix), ".".join(key[:-1])
+    example = str(field.examples[0]) if field.examples else ""
     for flag in flags:
         spelled = () if Mark.POSITIONAL in field.metadata else flag.names
-        words = flag.help or field.description or ""
-        example = str(field.examples[0]) if field.examples else ""
-        yield Option(key, spelled, kind, joined, default, required, len(flags) > 1, words, section, example)
+        words, metavar = flag.help or field.description or "", flag.metavar or metavar_of(field, kind, joined)
+        alternative = len(flags) > 1
+        yield Option(
+            key,
+            spelled,
+            kind,
+            joined,
+            default,
+            required,
+            alternative,
+            words,
+            section,
+            title,
+            example,
+            metavar,
+        )
 
 
 def _flags(field: FieldInfo, key: tuple[str, ...], prefix: str) -> list[Flag]:

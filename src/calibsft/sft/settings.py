@@ -1,6 +1,6 @@
 """The objective and its optimiser."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -11,22 +11,33 @@ from calibsft.training.settings import LoraSettings, Watchers
 class SftSettings(Settings):
     """The CalibSFT objective and its optimiser; the defaults are the paper's."""
 
+    title: ClassVar[str] = "Training"
+
     loss: Literal["calibsft", "confidence-only", "full-ce", "full-balanced", "correct-only"] = Field(
         "calibsft",
-        description="calibsft, or a variant: confidence-only, full-ce, full-balanced, correct-only",
+        description="objective: calibsft, or one of the paper's variants confidence-only, full-ce, full-balanced, correct-only",
     )
-    beta: float = Field(0.5, ge=0, le=1, description="weight of confidence against reasoning and answer")
+    beta: float = Field(
+        0.5,
+        ge=0,
+        le=1,
+        description="weight of the confidence tokens; reasoning and answer have weight 1 - beta",
+    )
     steps: int = Field(180, ge=1, description="optimiser updates")
-    batch_size: int = Field(256, ge=1, description="responses per step, over all devices")
+    batch_size: int = Field(256, ge=1, description="responses per update, over all GPUs")
     micro_batch_size: int = Field(
-        8, ge=1, description="responses that are trained on at a time; lower it when memory is short"
+        8,
+        ge=1,
+        description="responses in one forward pass of a GPU; lower it when out of memory",
     )
-    learning_rate: float = Field(2e-6, gt=0, description="rate of AdamW, constant after warm-up")
-    warmup_steps: int = Field(10, ge=0, description="steps until the rate is reached")
-    max_tokens: int = Field(8192, ge=2, description="longer rows are left out, and the others balanced again")
+    learning_rate: float = Field(2e-6, gt=0, description="learning rate of AdamW, constant after warm-up")
+    warmup_steps: int = Field(10, ge=0, description="steps until the learning rate is reached")
+    max_tokens: int = Field(
+        8192, ge=2, description="leave out longer rows, in tokens, and balance the others again"
+    )
     save_every: Annotated[int, Mark.ADJUSTABLE, Field(ge=1, description="steps between checkpoints")] = 50
     report_to: Watchers = ()
-    gradient_checkpointing: bool = Field(False, description="trade time for memory with long responses")
+    gradient_checkpointing: bool = Field(False, description="compute activations twice to save memory")
     lora: LoraSettings | None = None
 
     @model_validator(mode="after")

@@ -12,7 +12,13 @@ from calibsft.stages.stage import Facts, Stage
 
 
 class BaseStage(Stage):
-    """Train the playground's base model: small arithmetic, often wrong, about 0.92 sure whatever it answers."""
+    """Train the playground's base model: a tiny model that does small arithmetic, is often wrong, and always about 0.92 sure.
+
+    ```sh
+    calibsft base --out base
+    calibsft eval --model base/model --benchmarks cross --out eval-base
+    ```
+    """
 
     kind: ClassVar[str] = "base"
     main: ClassVar[str] = "base"

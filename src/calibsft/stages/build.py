@@ -17,7 +17,7 @@ from calibsft.publishing import Kind
 from calibsft.report.terminal import build_lines
 from calibsft.responses.formats import Format, get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
-from calibsft.settings import Mark, Seed
+from calibsft.settings import Mark, Metavar, Seed
 from calibsft.stages.common import ColumnNames
 from calibsft.stages.graded_rollouts import GradedRollouts
 from calibsft.stages.published import PublishedStage
@@ -37,16 +37,21 @@ def _several(given: Any) -> Any:
     return (given,) if isinstance(given, str | Path) else given
 
 
-Paths = Annotated[tuple[Path, ...], Mark.CONTENT, Mark.REPEATED, BeforeValidator(_several)]
+Paths = Annotated[tuple[Path, ...], Mark.CONTENT, Mark.REPEATED, Metavar("FOLDER"), BeforeValidator(_several)]
 
 
 class BuildStage(PublishedStage):
-    """Turn graded responses into a CalibSFT training set: sft.parquet and sft.jsonl (chat format).
+    """Make a CalibSFT training set from graded responses: sft.parquet, and sft.jsonl in chat format.
 
-    Each response's confidence is replaced by mix * (its question's success rate) + (1 - mix) * (is it correct);
-    reasoning and answer stay byte-identical. Responses of one format make a training set in another:
-    `--from-format probability --format integer`. Several rollout folders make one training set:
-    `calibsft build first second --verdicts first-verdicts --verdicts second-verdicts --out data`.
+    ```sh
+    calibsft build responses.csv --out data
+    calibsft build rollouts --verdicts verdicts --out data
+    calibsft build r-1 r-2 --verdicts v-1 --verdicts v-2 --out data
+    ```
+
+    The confidence of each response is replaced by mix × success rate of its question + (1 − mix) × (1 if it is correct,
+    else 0). Reasoning and answer stay the same to the byte. `--from-format probability --format integer` also rewrites
+    confidences in another format.
     """
 
     kind: ClassVar[str] = "build"
@@ -60,29 +65,30 @@ class BuildStage(PublishedStage):
         Mark.POSITIONAL,
         Field(
             min_length=1,
-            description="CSV, JSONL or Parquet with question_id, question, response, correct; or one or several rollout"
-            " folders",
+            description="CSV, JSONL or Parquet with question_id, question, response, correct; or folders that `calibsft rollout`"
+            " wrote",
         ),
     ]
     verdicts: Annotated[
         Paths,
         Field(
-            description="folder that `calibsft verify` wrote for these rollouts; once for each rollout folder, in their order"
+            description="folder that `calibsft verify` wrote for these rollouts; give one for each rollout folder, in the same order"
         ),
     ] = ()
     evidence: Annotated[
         Paths,
         Field(
-            description="folder that `calibsft evidence` wrote, for targets that need it; once for each rollout folder"
+            description="folder that `calibsft evidence` wrote, for targets that need it; give one for each rollout folder"
         ),
     ] = ()
     targets: TargetSection = CalibSftSettings()
     format: FormatName = DEFAULT_FORMAT
     from_format: Annotated[
         FormatName | None,
+        Metavar("FORMAT"),
         Field(
-            description="how the responses write their confidence, where --format is another; default: --format for a"
-            " file, the verdicts' own for a rollout folder"
+            description="how the given responses write their confidence, if not as --format says; default: --format for a file,"
+            " the format of the verdicts for a rollout folder"
         ),
     ] = None
     columns: ColumnNames = ()

@@ -9,24 +9,36 @@ from calibsft.artifacts import MANIFEST, read_manifest
 from calibsft.engines import EngineSection
 from calibsft.errors import InputError
 from calibsft.files.dialect import COLUMNS_HELP, SCALE_HELP, column_texts
-from calibsft.settings import Mark
+from calibsft.settings import Mark, Metavar
 
-Model = Annotated[str, Mark.CONTENT, Field(description="checkpoint folder or Hub id, also org/name@revision")]
+Model = Annotated[
+    str,
+    Mark.CONTENT,
+    Metavar("MODEL"),
+    Field(description="checkpoint folder or Hub id, e.g. Qwen/Qwen3-0.6B or org/name@revision"),
+]
 # An engine's settings are about speed and memory; what else decides its responses is an input of the stage.
 Engine = Annotated[EngineSection, Mark.ADJUSTABLE]
 Verdicts = Annotated[
-    Path | None, Mark.CONTENT, Field(description="folder that `calibsft verify` wrote for these rollouts")
+    Path | None,
+    Mark.CONTENT,
+    Metavar("FOLDER"),
+    Field(description="folder that `calibsft verify` wrote for these rollouts"),
 ]
 
 ColumnNames = Annotated[
-    tuple[str, ...], Mark.REPEATED, BeforeValidator(column_texts), Field(description=COLUMNS_HELP)
+    tuple[str, ...],
+    Mark.REPEATED,
+    Metavar("OURS=THEIRS"),
+    BeforeValidator(column_texts),
+    Field(description=COLUMNS_HELP),
 ]
-ScaleName = Annotated[str | None, Field(description=SCALE_HELP)]
+ScaleName = Annotated[str | None, Metavar("SCALE"), Field(description=SCALE_HELP)]
 
 Variant = Annotated[
     str,
     Mark.ADJUSTABLE,
-    Field(description="what reports call these settings, where several trainings of one kind differ"),
+    Field(description="name for these settings in reports, to tell several trainings of one kind apart"),
 ]
 
 

@@ -29,10 +29,14 @@ from calibsft.stages.stage import Facts, Stage
 
 
 class EvalStage(Stage):
-    """Sample, verify and score a model on benchmarks, or on questions of your own (`--questions own.jsonl`).
+    """Evaluate a model on benchmarks or on questions of your own: sample responses, grade them, compute metrics.
 
-    For example `calibsft eval --model M --benchmarks math-500,gsm8k --limit 20 --out eval`; everything is kept in --out, and
-    a killed run goes on where it was.
+    ```sh
+    calibsft eval --model sft/model --benchmarks math-500,gsm8k --out eval
+    calibsft eval --model sft/model --questions own.jsonl --out eval-own
+    ```
+
+    Everything is kept in --out. After a crash or Ctrl-C the same command goes on where it stopped.
     """
 
     kind: ClassVar[str] = "eval"

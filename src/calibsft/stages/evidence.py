@@ -16,10 +16,14 @@ from calibsft.stages.stage import Facts, Stage
 
 
 class EvidenceStage(Stage):
-    """Measure columns of evidence for every response of a rollout folder.
+    """Measure more about every response than its verdict, such as its log-probability, for targets that need it.
 
-    For example `calibsft evidence rollouts --verdicts verdicts --names mean-logprob,answer-votes --out evidence`; a target that
-    needs them then takes them: `calibsft build rollouts --verdicts verdicts --evidence evidence --target uait`.
+    ```sh
+    calibsft evidence rollouts --verdicts v --names mean-logprob --out e
+    calibsft build rollouts --verdicts v --evidence e --target uait --out data
+    ```
+
+    `calibsft ls evidence` describes every kind of evidence.
     """
 
     kind: ClassVar[str] = "evidence"
@@ -32,7 +36,8 @@ class EvidenceStage(Stage):
         Path, Mark.CONTENT, Field(description="folder that `calibsft verify` wrote for these rollouts")
     ]
     names: Annotated[
-        tuple[str, ...], Field(min_length=1, description=f"comma-separated: {', '.join(EVIDENCE)}")
+        tuple[str, ...],
+        Field(min_length=1, description=f"what to measure, comma-separated: {', '.join(EVIDENCE)}"),
     ]
     evidence: EvidenceSettings = EvidenceSettings()
     judge: JudgeSettings = JudgeSettings()

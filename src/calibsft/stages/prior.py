@@ -20,8 +20,14 @@ CONTEXTS = 64
 
 
 class PriorStage(Stage):
-    """Measure how likely each confidence value is after responses of a model, and how much of the expected gradient of the
-    Brier reward goes to it: a value that is hardly ever said hardly learns.
+    """Measure how likely a model is to state each confidence value, and how much RL would teach it about that value.
+
+    ```sh
+    calibsft prior --model base/model --evaluation eval-base --out prior
+    ```
+
+    For each value: its probability after responses of the model, and its share of the expected gradient of the Brier
+    reward. A value that is hardly ever sampled gets almost no gradient.
     """
 
     kind: ClassVar[str] = "prior"

@@ -9,7 +9,7 @@ from pydantic import Field
 from calibsft.errors import InputError
 from calibsft.progress import FIRST_PROCESS
 from calibsft.publishing import Kind, make_repository, upload
-from calibsft.settings import Mark
+from calibsft.settings import Mark, Metavar
 from calibsft.stages.stage import Stage
 
 
@@ -27,28 +27,20 @@ class PublishedStage(Stage):
     push_to_hub: Annotated[
         str | None,
         Mark.ADJUSTABLE,
-        Field(description="upload the result to this repository on the Hub, ORG/NAME; a new one is private"),
+        Metavar("ORG/NAME"),
+        Field(description="upload the result to this repository on the Hub; a new repository is private"),
     ] = None
-    public: Annotated[
-        bool, Mark.ADJUSTABLE, Field(description="with --push-to-hub: make a new repository public")
-    ] = False
+    public: Annotated[bool, Mark.ADJUSTABLE, Field(description="make a new repository public")] = False
 
     def check(self) -> None:
         super().check()
         if self.public and not self.push_to_hub:
             raise InputError("public means nothing without --push-to-hub; give both, or leave it out")
 
-    def perform(
-        self,
-        path: Path,
-        label: str = "",
-        fresh: bool = False,
-        hash_check: bool = True,
-        patience: float = 0.0,
-        again: bool = False,
-    ) -> None:
+    def before(self) -> None:
         if self.push_to_hub and FIRST_PROCESS:
             make_repository(self.push_to_hub, self.repository, self.public)
-        super().perform(path, label, fresh, hash_check, patience, again)
+
+    def after(self, path: Path) -> None:
         if self.push_to_hub and FIRST_PROCESS:
             upload(path / self.published, self.push_to_hub, self.repository, self.published_files)

@@ -25,12 +25,16 @@ from calibsft.verify.judged import load_answer_judge
 
 
 class RlStage(PublishedStage):
-    """Train with a reward for right answers and honest confidence.
+    """Train a model by RL, with a reward for right answers and calibrated confidence.
 
-    RLCR, CoCA and DCPO are the usual choices; start them from a model that CalibSFT has fine-tuned (`calibsft sft`), since
-    RL learns only from confidence values that the model already says. C3RL needs --format integer. ReDoubt trains
-    confidence alone and starts from a model that RLVR has trained. The defaults are the paper's. Several GPUs:
-    `accelerate launch -m calibsft rl …`.
+    ```sh
+    calibsft rl --method rlcr --model sft/model --data train.csv --out rl
+    accelerate launch -m calibsft rl --method coca --model M --data d --out rl
+    ```
+
+    RLCR, CoCA and DCPO are the usual methods. Start them from a model that `calibsft sft` has trained, because RL learns
+    only from confidence values that the model already states. C3RL needs --format integer. ReDoubt trains confidence alone;
+    start it from a model that RLVR has trained. The defaults are the paper's.
     """
 
     kind: ClassVar[str] = "rl"
@@ -43,8 +47,8 @@ class RlStage(PublishedStage):
         Path,
         Mark.CONTENT,
         Field(
-            description="questions: a CSV, JSONL or Parquet file with question_id, question, gold (and kind, success_rate),"
-            " or the folder that `calibsft rollout` wrote"
+            description="questions: CSV, JSONL or Parquet with question_id, question, gold (and optionally kind, success_rate), or a"
+            " folder that `calibsft rollout` wrote"
         ),
     ]
     verdicts: Verdicts = None

@@ -21,7 +21,15 @@ from calibsft.stages.stage import Facts, Stage
 
 
 class RolloutStage(Stage):
-    """Sample responses from a model, n per question, into Parquet shards."""
+    """Sample responses from a model, several per question.
+
+    ```sh
+    calibsft rollout --model M --questions train.csv -n 8 --out rollouts
+    calibsft rollout --model M --url URL --benchmark gsm8k --out rollouts
+    ```
+
+    With vLLM on a GPU, add --engine vllm. A model on a server: its address is the URL, e.g. http://localhost:8000/v1. Several machines: give each a --shard, then run `calibsft merge`.
+    """
 
     kind: ClassVar[str] = "rollout"
     main: ClassVar[str] = "rollout"

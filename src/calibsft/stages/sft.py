@@ -19,9 +19,14 @@ from calibsft.stages.stage import Facts
 
 
 class SftStage(PublishedStage):
-    """Fine-tune with CalibSFT's loss: confidence on all responses, reasoning and answer on correct ones only.
+    """Fine-tune with CalibSFT's loss: on the confidence of all responses, on reasoning and answer of correct ones only.
 
-    The defaults are the paper's (180 steps of 256 responses at 2e-6). Several GPUs: `accelerate launch -m calibsft sft …`.
+    ```sh
+    calibsft sft --model Qwen/Qwen3-0.6B --data data --out sft
+    accelerate launch -m calibsft sft --model base/model --data data --out sft
+    ```
+
+    The defaults are the paper's: 180 steps of 256 responses, learning rate 2e-6.
     """
 
     kind: ClassVar[str] = "sft"
@@ -29,7 +34,9 @@ class SftStage(PublishedStage):
     shared: ClassVar[bool] = True
 
     model: Model
-    data: Annotated[Path, Mark.CONTENT, Field(description="sft.parquet from `calibsft build`, or its folder")]
+    data: Annotated[
+        Path, Mark.CONTENT, Field(description="folder that `calibsft build` wrote, or the sft.parquet in it")
+    ]
     sft: SftSettings = SftSettings()
     format: FormatName = DEFAULT_FORMAT
     template: Template = Field({})

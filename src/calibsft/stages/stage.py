@@ -4,6 +4,7 @@
 and refuse in the same way. Knows no stage by name: they are listed in `calibsft.stages.STAGES`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import chain
@@ -21,7 +22,7 @@ from calibsft.settings.options import Option, nested, options_of
 Facts = dict[str, Any]
 
 
-class Stage(Settings):
+class Stage(Settings, ABC):
     """One unit of work that leaves a folder.
 
     Fields marked `ADJUSTABLE` do not shape the result. Of a path marked `CONTENT`, the content shapes it, not the name.
@@ -65,6 +66,12 @@ class Stage(Settings):
     def look(self) -> None:
         """Refuse unusable inputs, before the folder is made."""
 
+    def before(self) -> None:
+        """Do what comes before the work, also if the stage was done before."""
+
+    def after(self, path: Path) -> None:
+        """Do what comes after the work, also if the stage was done before."""
+
     def inputs(self) -> dict[str, str]:
         """What identifies the content that the stage reads, by name."""
         return {}
@@ -84,9 +91,9 @@ class Stage(Settings):
         """What decides the result: settings and the content of inputs, as plain data."""
         return {**self.shaped_by(), "inputs": self.inputs()}
 
+    @abstractmethod
     def work(self, folder: Path, label: str) -> Facts:
         """Fill `folder` and return facts for its manifest; progress lines call the work `label`."""
-        raise NotImplementedError
 
     def results(self, folder: Path) -> dict[str, Any]:
         """The results in the finished folder, as plain data."""
@@ -116,8 +123,10 @@ class Stage(Settings):
             require_one_process(self.kind)
         self.check()
         self.look()
+        self.before()
         work = partial(self._prepared_work, label=label or self.kind)
         self.folder(path, label).perform(work, fresh, hash_check, patience, again)
+        self.after(path)
 
     def _prepared_work(self, folder: Path, label: str) -> Facts:
         # A model that cannot be used is refused here, before libraries are imported for seconds.

@@ -24,12 +24,16 @@ TEACHING = (0.05, 0.95)
 
 
 class VerifyStage(Stage):
-    """Parse and grade responses: `calibsft verify responses.jsonl --out verdicts`.
+    """Parse responses, and grade their answers against the golds.
 
-    Grading again never samples again: take another --out, also for the `rollouts` inside an evaluation.
+    ```sh
+    calibsft verify rollouts --out verdicts
+    calibsft verify responses.jsonl --columns gold=target --out verdicts
+    ```
 
-    Every response gets a grade: correct, incorrect, unparsed_answer, timeout, too_large or error count as scored;
-    unparsed_gold and unjudged leave it unscored. `calibsft ls graders` lists the kinds.
+    Every response gets a grade: correct, incorrect, unparsed_answer, timeout, too_large or error. Two other grades leave it
+    out of all metrics: unparsed_gold and unjudged. `calibsft ls graders` lists the graders that the column `kind` can name.
+    To grade an evaluation again without sampling, verify the folder `rollouts` in it with another --out.
     """
 
     kind: ClassVar[str] = "verify"
@@ -39,9 +43,9 @@ class VerifyStage(Stage):
         Mark.CONTENT,
         Mark.POSITIONAL,
         Field(
-            description="folder that `calibsft rollout` wrote, or a CSV, JSONL or Parquet file with question_id, response,"
-            " gold (and optionally kind, tolerance, question, answer, confidence, dataset, sample, finished), or a log of chats,"
-            " of Inspect or of lm-evaluation-harness"
+            description="folder that `calibsft rollout` wrote; CSV, JSONL or Parquet with question_id, response, gold (and optionally"
+            " kind, tolerance, question, answer, confidence, dataset, sample, finished); or a log of chats, Inspect or"
+            " lm-evaluation-harness"
         ),
     ]
     format: FormatName = DEFAULT_FORMAT
@@ -60,8 +64,8 @@ class VerifyStage(Stage):
         return {"responses": file_hash(self.responses)}
 
     def shaped_by(self) -> dict[str, Any]:
-        told = {"dtype": bool(self.judge.model), "columns": bool(self.columns), "scale": bool(self.scale)}
-        return {key: value for key, value in super().shaped_by().items() if told.get(key, True)}
+        used = {"dtype": bool(self.judge.model), "columns": bool(self.columns), "scale": bool(self.scale)}
+        return {key: value for key, value in super().shaped_by().items() if used.get(key, True)}
 
     def work(self, folder: Path, label: str) -> Facts:
         judge = load_answer_judge(self.judge, folder / JUDGE_CACHE, self.device, self.dtype)
@@ -74,7 +78,7 @@ class VerifyStage(Stage):
             warn(f"{label}: no gold answer could be read, so nothing is graded; fix the gold answers")
         elif not low <= accuracy <= high:
             warn(
-                f"{label}: {accuracy:.1%} of the responses are right, so nearly all say the same about confidence"
+                f"{label}: {accuracy:.1%} of the responses are right, so nearly all target confidences lie at one end"
             )
         return {VERIFIER: graders, "accuracy": accuracy}
 

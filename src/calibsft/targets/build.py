@@ -28,12 +28,12 @@ from calibsft.targets.pool import ROW, Pool, first_samples
 from calibsft.targets.settings import TargetSettings
 from calibsft.targets.stored_texts import StoredTexts
 from calibsft.targets.summary import SUMMARY, BuildSummary, histogram
-from calibsft.targets.texts import TrainingRows, store_texts
+from calibsft.targets.texts import TrainingRows, TrainingSet, store_texts
 
 # Rows of the table of labels that are written at a time.
 SLICE_ROWS = 1 << 17
 # Why a well-formed response has no label, beside the parser's reasons for malformed ones: it is not in the pool of pairs, or
-# the target says nothing of it.
+# the target gives it none.
 UNPAIRED, UNLABELLED = "unpaired", "unlabelled"
 
 
@@ -93,8 +93,9 @@ def build(
     del rated, pairs, first  # makes room for texts
     with StoredTexts(folder, len(labelled)) as stored:
         rewritten = not target.imitates or from_format != confidence_format
-        store_texts(pool, labelled, drawn, confidence_format, stored, source, rewritten)
-        rows = TrainingRows(pool, labelled, drawn, confidence_format, stored, source)
+        training = TrainingSet(pool, labelled, drawn, confidence_format, source)
+        store_texts(training, stored, rewritten)
+        rows = TrainingRows(training, stored)
         write_parquet_parts(folder / SFT_TABLE, rows, texts=("response", "token_ids"))
         write_chat(folder, rows)
     write_card(folder, summary, target.imitates)

@@ -27,7 +27,7 @@ class MixedSettings(TargetSettings):
             ge=0,
             le=1,
             multiple_of=1e-6,
-            description="lambda: weight of the question's success rate against the response's correctness",
+            description="weight λ of the question's success rate; the response's own correctness has weight 1 − λ",
         ),
     ] = 0.5
 

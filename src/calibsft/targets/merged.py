@@ -1,6 +1,6 @@
 """One pool of several: the responses of all, each with its own key.
 
-Responses to one question may be spread over several pools; they then count together. Does not number samples anew.
+Responses to one question may be spread over several pools; they then count together. Does not renumber samples.
 """
 
 from collections.abc import Mapping

@@ -3,7 +3,7 @@
 A target with more settings has its own class, in the target's file.
 """
 
-from typing import Annotated, Self
+from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -13,21 +13,25 @@ from calibsft.settings import Flag, Settings
 class TargetSettings(Settings):
     """Which confidence each response is taught to state, and how the training set is balanced."""
 
+    title: ClassVar[str] = "Targets"
+
     name: str
     samples: Annotated[
         int | None,
         Flag("--samples", "-n"),
-        Field(ge=2, description="number of responses to use per question, the first ones; default: all"),
+        Field(ge=2, description="use only the first so many responses per question; default: all"),
     ] = None
-    balance: bool = Field(True, description="draw the same number of responses for every target")
-    min_group: int = Field(1, ge=1, description="drop target groups with fewer responses than this")
-    redraws: int = Field(1, ge=1, description="balanced draws, one per epoch of training in turn")
+    balance: bool = Field(True, description="draw the same number of responses for every target confidence")
+    min_group: int = Field(1, ge=1, description="leave out target confidences with fewer responses than this")
+    redraws: int = Field(
+        1, ge=1, description="draw several balanced training sets, one for each epoch in turn"
+    )
 
     pairs: int | None = Field(
         None,
         ge=1,
-        description="number of questions to use of every success rate between 0 and 1, each with one right and one wrong"
-        " response, whatever the target; needs --no-balance; default: all responses",
+        description="instead of balancing: take so many questions of every success rate between 0 and 1, and one right and one"
+        " wrong response to each; needs --no-balance",
     )
 
     @model_validator(mode="after")

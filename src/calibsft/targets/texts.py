@@ -5,6 +5,7 @@ Texts are read part by part and written block by block, so memory depends neithe
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -20,23 +21,34 @@ from calibsft.targets.draws import Drawn
 from calibsft.targets.pool import Pool
 from calibsft.targets.stored_texts import StoredTexts
 
-# Parts that are decoded side by side, and rows that are rewritten together.
+# Parts that are decoded in parallel, and rows that are rewritten at a time.
 PARTS_AT_ONCE, ROWS_AT_ONCE = 2, 500
 
 
-def store_texts(
-    pool: Pool,
-    labelled: pl.DataFrame,
-    drawn: Drawn,
-    confidence_format: Format,
-    stored: StoredTexts,
-    source: str,
-    rewritten: bool = True,
-) -> None:
-    """Store the text of every drawn response under its number in `labelled`, each once; `rewritten` to state its label."""
-    wanted = _wanted(pool, labelled, np.unique(drawn.rows), confidence_format, source)
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingSet:
+    """What a training set is made of.
+
+    Attributes
+    ----------
+    labelled : responses of the pool with their labels.
+    drawn : which of these are trained on.
+    format : how the training set writes confidences.
+    source : the name of the pool in errors.
+    """
+
+    pool: Pool
+    labelled: pl.DataFrame
+    drawn: Drawn
+    format: Format
+    source: str
+
+
+def store_texts(training: TrainingSet, stored: StoredTexts, rewritten: bool = True) -> None:
+    """Store the text of every drawn response under its number in `labelled`, once; `rewritten` to state its label."""
+    wanted = _wanted(training, np.unique(training.drawn.rows))
     places, start = wanted["place"].to_numpy(), 0
-    for part in _read(pool):
+    for part in _read(training.pool):
         first, end = np.searchsorted(places, (start, start + len(part)))
         _store(part, start, wanted[first:end], stored, rewritten)
         start += len(part)
@@ -46,28 +58,27 @@ def store_texts(
 def _store(
     part: pl.DataFrame, start: int, wanted: pl.DataFrame, stored: StoredTexts, rewritten: bool
 ) -> None:
-    """Store the wanted rows of the part that begins at the place `start`; `rewritten` with what they will state."""
+    """Store the wanted rows of the part that begins at the place `start`; `rewritten` to state their labels."""
     for found in wanted.iter_slices(ROWS_AT_ONCE):
         rows = part[found["place"].to_numpy() - start]
-        said = zip(rows["response"], found["value"], strict=True)
-        texts = [restate(text, value) if rewritten else text for text, value in said]
+        pairs = zip(rows["response"], found["value"], strict=True)
+        texts = [restate(text, value) if rewritten else text for text, value in pairs]
         stored.add(found["number"].to_numpy(), texts, rows["token_ids"])
 
 
-def _wanted(
-    pool: Pool, labelled: pl.DataFrame, numbers: NDArray[np.int64], confidence_format: Format, source: str
-) -> pl.DataFrame:
-    """The rows `numbers` of `labelled` in the order of the pool: their place there, their number, and what they will state."""
+def _wanted(training: TrainingSet, numbers: NDArray[np.int64]) -> pl.DataFrame:
+    """The rows `numbers` of `labelled` in the order of the pool: place in the pool, number, and confidence to state."""
+    labelled = training.labelled
     numbered = labelled.select(*KEYS, *LABEL).with_columns(number=pl.int_range(pl.len()))[numbers]
     labels = numbered.select(LABEL).unique()
-    written = [confidence_format.render(Fraction(*label)) for label in labels.iter_rows()]
+    written = [training.format.render(Fraction(*label)) for label in labels.iter_rows()]
     stated = numbered.lazy().join(labels.with_columns(value=pl.Series(written)).lazy(), on=LABEL)
     coded = (pl.col(key).cast(labelled.schema[key]) for key in KEYS)
-    keys = pool.keys.select(*coded).with_row_index("place")
+    keys = training.pool.keys.select(*coded).with_row_index("place")
     # In the order of the left table: then only the right one, which is smaller, is held in memory.
     found = keys.join(stated, on=KEYS, maintain_order="left").select("place", "number", "value")
     wanted = found.collect(engine="streaming")
-    _refuse_lost(len(numbered) - wanted["number"].n_unique(), source)
+    _refuse_lost(len(numbered) - wanted["number"].n_unique(), training.source)
     return wanted
 
 
@@ -89,22 +100,15 @@ def _refuse_lost(responses: int, source: str) -> None:
 class TrainingRows:
     """The rows of the training set in blocks: the drawn responses with their stored texts, in the order of the draws."""
 
-    def __init__(
-        self,
-        pool: Pool,
-        labelled: pl.DataFrame,
-        drawn: Drawn,
-        confidence_format: Format,
-        stored: StoredTexts,
-        source: str,
-    ) -> None:
-        self._labelled, self._stored = labelled, stored
-        self._rows, self._draws = drawn.rows, drawn.numbers
-        keys = (pl.col(key).cast(labelled.schema[key]) for key in QUESTION_KEYS)
-        asked = pool.questions.select(*keys, "question").collect()
-        turns = [messages(question, confidence_format) for question in asked["question"]]
+    def __init__(self, training: TrainingSet, stored: StoredTexts) -> None:
+        self._labelled, self._stored = training.labelled, stored
+        self._rows, self._draws = training.drawn.rows, training.drawn.numbers
+        keys = (pl.col(key).cast(self._labelled.schema[key]) for key in QUESTION_KEYS)
+        asked = training.pool.questions.select(*keys, "question").collect()
+        turns = [messages(question, training.format) for question in asked["question"]]
         self._asked = asked.with_columns(prompt=pl.Series(turns, dtype=TRAINING_ROWS["prompt"]))
-        _refuse_lost(len(labelled.join(self._asked, on=QUESTION_KEYS, how="anti")), source)
+        lost = self._labelled.join(self._asked, on=QUESTION_KEYS, how="anti")
+        _refuse_lost(len(lost), training.source)
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
         for place, texts in self._stored.blocks(self._rows):

@@ -10,7 +10,7 @@ from calibsft.errors import InputError
 
 
 def require_agreement(shaped_by: Mapping[str, Any]) -> None:
-    """Refuse, in all processes alike, settings or inputs that differ between them."""
+    """Refuse, in every process, settings or inputs that differ between them."""
     first, *others = gather_object([dict(shaped_by)])
     for process, other in enumerate(others, 1):
         found = first_difference(first, other)

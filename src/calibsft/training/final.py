@@ -37,7 +37,7 @@ def require_savable(trainer: PickleFreeTrainer) -> None:
         zero = deepspeed.deepspeed_config["zero_optimization"]
         if not zero.get("stage3_gather_16bit_weights_on_model_save"):
             raise InputError(
-                "DeepSpeed ZeRO-3 is told not to gather the weights for saving; set zero3_save_16bit_model: true in accelerate's"
+                "DeepSpeed ZeRO-3 is configured not to gather the weights for saving; set zero3_save_16bit_model: true in accelerate's"
                 " config, or stage3_gather_16bit_weights_on_model_save in DeepSpeed's own"
             )
 

@@ -1,4 +1,4 @@
-"""What both trainings set and do alike: the arguments of transformers, and the way from the newest checkpoint to the end."""
+"""What both trainings share: the arguments of transformers, and the way from the newest checkpoint to the end."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Settings of both trainers."""
 
 from importlib.util import find_spec
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -27,13 +27,21 @@ Watchers = Annotated[
     Mark.ADJUSTABLE,
     BeforeValidator(lambda names: (names,) if isinstance(names, str) else names),
     AfterValidator(require_watchers),
-    Field(description="where to watch it: tensorboard, wandb, trackio, …; metrics.jsonl is always written"),
+    Field(
+        description=f"where to log, comma-separated: {', '.join(WATCHERS)}; metrics.jsonl is always written"
+    ),
 ]
 
 
 class LoraSettings(Settings):
     """Train low-rank adapters and merge them into the saved checkpoint."""
 
-    rank: int = Field(16, ge=1, description="rank of the adapters")
-    alpha: int = Field(32, ge=1, description="scale of the adapters")
-    target_modules: str | tuple[str, ...] = Field("all-linear", description="layers that get adapters")
+    title: ClassVar[str] = "LoRA"
+
+    rank: int = Field(
+        16, ge=1, description="rank of LoRA adapters; any LoRA option trains adapters instead of all weights"
+    )
+    alpha: int = Field(32, ge=1, description="scale of the adapters (PEFT: lora_alpha)")
+    target_modules: str | tuple[str, ...] = Field(
+        "all-linear", description="layers that get adapters, as in PEFT"
+    )

@@ -205,7 +205,7 @@ class _Run:
         if self._failures > _MAX_FAILURES:
             raise InputError(
                 f"the grading processes were ended from outside {self._failures} times;"
-                " check whether the machine is short of memory or limits the number of processes"
+                " check whether the machine has too little memory or limits the number of processes"
             )
 
 

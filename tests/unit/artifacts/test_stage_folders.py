@@ -241,7 +241,7 @@ def test_an_empty_folder_may_be_used(tmp_path: Path) -> None:
 def test_a_path_that_is_a_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("mine")
-    with pytest.raises(InputError, match="cannot be made a folder"):
+    with pytest.raises(InputError, match="cannot be created as a folder"):
         stage(path).begin()
     assert path.read_text() == "mine"
 

@@ -125,7 +125,7 @@ def test_an_empty_file(refused: Refused, name: str) -> None:
         ({"question": "other?"}, "row 1: question_id 'q1' stands for different questions; give every question its own"),
         ({"sample": None}, "row 2: 'sample' is empty"),
         ({"sample": "b"}, "row 2: sample 'b' is not a whole number (1 such rows); number the samples"),
-        ({"sample": 0}, "row 1: question 'q1' has more than one row with sample 0; number the samples"),
+        ({"sample": 0}, "row 1: question 'q1' has more than one row with sample 0; give the samples of a question different numbers"),
         ({"question_id": "q3", "question": "q3?"}, "row 2: question 'q3' has a single rollout, which gives no success"),
         ({"finished": "perhaps"}, "row 2: finished 'perhaps' is neither true nor false"),
         ({"correct": "\x1b]0;owned\x07\x1b[2J"}, r"row 2: correct '\x1b]0;owned\x07\x1b[2J' is neither"),
@@ -246,7 +246,7 @@ def test_a_foreign_folder_is_left_alone_even_with_fresh(refused: Refused) -> Non
 
 def test_a_file_in_place_of_the_folder_is_left_alone(refused: Refused) -> None:
     Path("o").write_text("mine")
-    assert "o: cannot be made a folder" in refused("build", jsonl(pool()), "--out", "o")
+    assert "o: cannot be created as a folder" in refused("build", jsonl(pool()), "--out", "o")
     assert Path("o").read_text() == "mine"
 
 

@@ -300,7 +300,7 @@ def test_a_file_that_is_no_policy_is_left_alone(
     before = (tmp_path / "r.csv").read_bytes()
     for force in ((), ("--force",)):
         code, out, err = calibsft(*CERTIFY, "--policy", "r.csv", *force)
-        assert (code, out) == (2, "") and "something else than a policy" in err
+        assert (code, out) == (2, "") and "exists and is not a policy" in err
     assert (tmp_path / "r.csv").read_bytes() == before
 
 

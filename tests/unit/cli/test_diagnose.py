@@ -68,7 +68,7 @@ def test_the_page_has_verdict_table_histogram_gradient_and_floor(
     assert max(map(len, lines)) <= 105
 
 
-@pytest.mark.parametrize("n, headline", [(1, "cannot be told"), (2, "cannot be told")])
+@pytest.mark.parametrize("n, headline", [(1, "It is not known"), (2, "It is not known")])
 def test_the_smallest_files_are_told_about_without_a_crash(
     calibsft: Command, tmp_path: Path, n: int, headline: str
 ) -> None:

@@ -64,7 +64,7 @@ def one_sentence(result: tuple[int, str, str]) -> str:
         ("[]", "not a policy"),
         ('{"kind": "other"}', "not a policy"),
         ('{"kind": "calibsft-policy", "version": 1}', "version 1 is not 3"),
-        ('{"kind": "calibsft-policy", "version": 2}', "not a whole policy of version 2"),
+        ('{"kind": "calibsft-policy", "version": 2}', "not a complete policy of version 2"),
         ('{"kind": "calibsft-policy", "version": 3}', "otherwise"),
     ],
 )
@@ -247,7 +247,7 @@ UNUSABLE = {
     "no chat": Unusable(NO_SERVER, answer=fails(404)),
     "another API": Unusable(NO_SERVER, answer=sends({"answer": "x"})),
     "a request that it does not take": Unusable(WITHOUT, answer=fails(400, "no system messages")),
-    "one that always fails": Unusable("fails (500: no); see to that server", answer=fails(500)),
+    "one that always fails": Unusable("fails (500: no); check that server", answer=fails(500)),
     "one that is always busy": Unusable(WITHOUT, answer=fails(429)),
 }
 

@@ -202,11 +202,11 @@ def test_only_a_policy_is_ever_overwritten(tmp_path: Path, data: dict[str, Any])
     for text in ('{"threshold": 3}', "notes", json.dumps({**data, "version": 1}), ""):
         path.write_text(text)
         with pytest.raises(
-            InputError, match=r"something else than a policy.*choose another file with --policy"
+            InputError, match=r"exists and is not a policy.*choose another file with --policy"
         ):
             write_policy(path, policy)
         assert path.read_text() == text
-    with pytest.raises(InputError, match="something else than a policy"):
+    with pytest.raises(InputError, match="exists and is not a policy"):
         write_policy(tmp_path, policy)
     path.write_text(json.dumps({**data, "risk": 0.3}))
     with pytest.raises(InputError, match=r"there is a policy already.*--force"):
@@ -245,12 +245,12 @@ def test_a_policy_of_hundredths_is_read_with_a_warning(
     [
         (
             {"threshold": 0.41},
-            "not a whole policy of version 2; write it again with calibsft certify or route",
+            "not a complete policy of version 2; write it again with calibsft certify or route",
         ),
         ({"threshold": 101}, "threshold = 1.01: input should be less than or equal to 1"),
-        ({"confidences": {"high": 1}}, "not a whole policy of version 2"),
-        ({"confidences": [1]}, "not a whole policy of version 2"),
-        ({"n": 0}, "not a whole policy of version 2"),
+        ({"confidences": {"high": 1}}, "not a complete policy of version 2"),
+        ({"confidences": [1]}, "not a complete policy of version 2"),
+        ({"n": 0}, "not a complete policy of version 2"),
         ({"risk": None}, "a policy that abstains has a risk"),
     ],
 )

@@ -109,7 +109,7 @@ def test_packages_that_are_missing_or_too_old_are_named(monkeypatch: pytest.Monk
     *wrong, summary = packages.required_findings()
     assert [(one.name, one.state) for one in wrong] == [("polars", "broken"), ("nowhere", "broken")]
     assert "needed is >=99" in wrong[0].detail and wrong[1].remedy.startswith("pip install 'nowhere>=2")
-    assert summary.detail == "1 of 3 are installed and fit"
+    assert summary.detail == "1 of 3 are installed, in versions that fit"
     otel, serve = packages.extra_findings()
     assert (otel.name, otel.state) == ("otel", "ok")  # asks for nothing here
     assert (serve.name, serve.state, serve.remedy) == ("serve", "absent", "pip install 'calibsft[serve]'")

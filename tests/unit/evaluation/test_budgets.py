@@ -121,7 +121,7 @@ def test_rollouts_of_a_benchmark(calibsft: Command, short_base: Path) -> None:
     assert len(pl.read_parquet("r/part-*.parquet")) == 6
     for wrong, told in (
         ((), "--questions or --benchmark is missing"),
-        (("--benchmark", "cross", "--questions", "q.jsonl"), "--benchmark says the same as another option"),
+        (("--benchmark", "cross", "--questions", "q.jsonl"), "--benchmark sets the same as another option"),
     ):
         code, _, err = calibsft(*arguments, *wrong, "--out", "other")
         assert code == 2 and told in err

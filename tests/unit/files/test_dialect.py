@@ -12,7 +12,7 @@ import pytest
 from calibsft.errors import InputError
 from calibsft.files.dialect import OURS, Dialect, column_pairs
 from calibsft.files.reading import batches, read_columns, read_table
-from calibsft.files.scales import SCALES, Seen
+from calibsft.files.scales import SCALES, ScaleGuess
 from calibsft.metrics.files import ScoredFile
 
 THEIRS = [
@@ -157,7 +157,7 @@ def test_digits_are_ninths(cells: list[object]) -> None:
     ],
 )
 def test_a_scale_is_recognised_by_what_most_numbers_are(cells: list[object], scale: str | None) -> None:
-    raw, seen = pl.Series("confidence", cells, strict=False), Seen()
+    raw, seen = pl.Series("confidence", cells, strict=False), ScaleGuess()
     for part in (raw[:1], raw[1:]):  # as batches come
         seen.add(part, SCALES["probability"].read(part))
     assert seen.scale == scale

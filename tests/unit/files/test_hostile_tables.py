@@ -34,7 +34,7 @@ def write(path: Path, data: bytes | str) -> Path:
 def test_a_column_that_is_there_twice_in_csv(tmp_path: Path, read: Reader, header: str) -> None:
     path = write(tmp_path / "a.csv", f"{header}\n1,1,1\n")
     with pytest.raises(
-        InputError, match=r"a.csv: column '(confidence|correct)' is there twice; remove or rename"
+        InputError, match=r"a.csv: column '(confidence|correct)' occurs twice; remove or rename"
     ):
         read(path)
 
@@ -50,7 +50,7 @@ def test_a_key_that_is_there_twice_in_jsonl(tmp_path: Path, read: Reader, more: 
     row = '{"confidence": 0.1, "correct": true, "confidence": 0.9}\n'
     path = write(tmp_path / "a.jsonl", f'{{"confidence": 0.5, "correct": true{more}}}\n' + row)
     with pytest.raises(
-        InputError, match=r"a.jsonl, row [12]: the key '(confidence|é)' is there twice; remove or"
+        InputError, match=r"a.jsonl, row [12]: the key '(confidence|é)' occurs twice; remove or"
     ):
         read(path)
 

@@ -67,7 +67,7 @@ def test_shares_out_of_range_are_refused(budget: float, delta: float) -> None:
 
 @pytest.mark.parametrize("event", ["false", 0, 1, None, 0.5])
 def test_what_is_no_boolean_is_no_label(event: object) -> None:
-    with pytest.raises(InputError, match="say True for an event"):
+    with pytest.raises(InputError, match="give True for an event"):
         Monitor(0.1).add(event)  # type: ignore[arg-type]
 
 

@@ -138,7 +138,7 @@ def test_a_refused_label_may_come_again_with_what_was_missing(path: Path) -> Non
 def test_a_second_response_with_the_same_id_is_refused(path: Path) -> None:
     with FeedbackStore(path, ABSTAINS) as store:
         store.remember("a", answered=True)
-        with pytest.raises(InputError, match="a response 'a' already; give each an id of its own"):
+        with pytest.raises(InputError, match="a response 'a' already; give each its own id"):
             store.remember("a", answered=False)
         store.label(Feedback(id="a", correct=True))
         with pytest.raises(InputError, match="already"):

@@ -54,9 +54,12 @@ def test_parts_that_do_not_make_a_whole_are_refused(calibsft: Command, rollout: 
     shutil.copytree("part-2", "unfinished")
     (Path("unfinished") / "manifest.json").unlink()
     for parts, sentence in [
-        (["part-1"], "part 2/2 is there 0 times; give each of the 2 parts once"),
-        (["part-1", "part-1", "part-2"], "part 1/2 is there 2 times"),
-        (["part-2", "other"], "other: it does not belong together with part-2 (seed was 0 and is now 5)"),
+        (["part-1"], "part 2/2 was given 0 times; give each of the 2 parts once"),
+        (["part-1", "part-1", "part-2"], "part 1/2 was given 2 times"),
+        (
+            ["part-2", "other"],
+            "other: it is not part of the same rollout as part-2 (seed was 0 and is now 5)",
+        ),
         (
             ["part-1", "whole"],
             "whole: not a part of a rollout; give folders that calibsft rollout --shard wrote",

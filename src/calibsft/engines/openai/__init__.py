@@ -22,47 +22,48 @@ class OpenAiSettings(EngineSettings):
     name: Literal["openai"] = "openai"
     urls: Annotated[
         tuple[str, ...],
-        Flag("--urls", "--url", always=True),
+        Flag("--urls", "--url", always=True, metavar="URL,…"),
         Field(
             min_length=1,
-            description="addresses of servers of the model, comma-separated, e.g. http://localhost:8000/v1; the key comes"
-            f" from {KEY} or OPENAI_API_KEY",
+            description="addresses of OpenAI-compatible servers of the model, comma-separated, e.g. http://localhost:8000/v1;"
+            f" the API key is read from {KEY} or OPENAI_API_KEY",
         ),
     ]
     model: Annotated[
         str | None,
-        Flag("--served-model", always=True),
-        Field(min_length=1, description="the model's name at the servers; default: the only one they list"),
+        Flag("--served-model", always=True, metavar="MODEL"),
+        Field(
+            min_length=1, description="the model's name on the servers; default: the only one that they list"
+        ),
     ] = None
     tokenizer: str | None = Field(
         None, min_length=1, description="checkpoint whose tokenizer is used; default: the model's own"
     )
     api: Literal["auto", "completions", "chat"] = Field(
         "auto",
-        description="completions sends token ids, chat sends messages and gives texts only; auto prefers the first",
+        description="how servers are asked: completions (by token ids), chat (by messages; no token probabilities), or auto (completions"
+        " where a server has them)",
     )
-    concurrency: int = Field(32, ge=1, description="requests under way at the same time, at each server")
-    timeout: float = Field(600, gt=0, description="seconds that one request may take")
+    concurrency: int = Field(32, ge=1, description="simultaneous requests to each server")
+    timeout: float = Field(600, gt=0, description="seconds until a request counts as failed")
     retries: int = Field(
         8,
         ge=0,
-        description="how often a request is repeated, with growing pauses, before the command gives up",
+        description="how often a failed request is repeated, after growing pauses, before the command stops",
     )
     token_budget: int | None = Field(
         None,
         ge=1,
-        description="tokens of prompts and responses after which the command stops; run it again to go on",
+        description="stop after so many tokens of prompts and responses; the same command goes on from there",
     )
     price: tuple[Annotated[float, Field(ge=0)], ...] = Field(
         (),
         max_length=2,
-        description="price of a million prompt tokens and of a million response tokens, for cost_budget",
+        description="two prices, of a million prompt tokens and of a million response tokens, e.g. 0.5,1.5; for the cost budget",
     )
-    cost_budget: float | None = Field(
-        None, gt=0, description="cost after which the command stops, in the unit of price"
-    )
+    cost_budget: float | None = Field(None, gt=0, description="stop at this cost, in the unit of the prices")
     extra: dict[str, Any] = Field(
-        {}, description="further field of every request, e.g. top_k=20; repeatable", examples=["top_k=20"]
+        {}, description="another field of every request, e.g. top_k=20; repeatable", examples=["top_k=20"]
     )
 
     @model_validator(mode="after")

@@ -1,6 +1,6 @@
 """Make the engine: check that every server is there and serves the model, and find out how it can be asked.
 
-All of it before any response is paid for: a wrong address, name or tokenizer is one sentence at once.
+All of this happens before any response is paid for, so a wrong address, name or tokenizer is reported at once.
 """
 
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ def connect(settings: OpenAiSettings, model: str) -> OpenAiEngine:
         raise InputError(
             "the servers in engine.urls name the model differently or take different requests; use servers of one kind"
         )
-    _tell(ways[0])
+    _report_limits(ways[0])
     fleet.model = ways[0].common["model"]
     contexts = [context for _, context in checked if context is not None]
     return OpenAiEngine(fleet, ways[0], tokenizer, end_ids, min(contexts, default=None), Budget(settings))
@@ -141,8 +141,8 @@ class _Check:
         raise refusal
 
 
-def _tell(way: Way) -> None:
-    """Say at once what cannot be done with what the servers give."""
+def _report_limits(way: Way) -> None:
+    """Report at once what is impossible with what the servers give."""
     if isinstance(way, Chat):
         info(
             "the servers give texts only: no log-probabilities (so no target or estimate that needs them), no token budgets"

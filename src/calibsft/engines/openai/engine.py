@@ -79,7 +79,7 @@ class OpenAiEngine:
 
         def settle(number: int, outcome: Completion | Failed) -> bool:
             i, j = places[number]
-            found[i, j] = refused(f"refused{outcome.said}") if isinstance(outcome, Failed) else outcome
+            found[i, j] = refused(f"refused{outcome.answer}") if isinstance(outcome, Failed) else outcome
             if on_sample:
                 on_sample(i, j, found[i, j])
             return self.budget.spent is not None

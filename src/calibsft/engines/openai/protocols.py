@@ -25,8 +25,8 @@ PLAIN: Reply = {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0}
 class Completions:
     """Token ids in; token ids and log-probabilities out where the server gives them.
 
-    `exact` says whether the server returns token ids and keeps stop strings, as vLLM does. Other servers cut stop strings off
-    and do not say so, so they are not told of them: the response is cut here. `common` has the fields of every request, the
+    `exact` says whether the server returns token ids and keeps stop strings, as vLLM does. Other servers remove stop
+    strings silently, so they get none, and the response is cut here. `common` has the fields of every request, the
     model's name among them.
     """
 

@@ -5,7 +5,7 @@ After every step the trainer gives the servers its new weights, and takes only r
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -22,27 +22,31 @@ def _plain(url: str) -> str:
 class PolicyServers(Settings):
     """The servers that sample from the policy, and how they get its weights."""
 
+    title: ClassVar[str] = "vLLM servers, with --policy served"
+
     urls: tuple[Annotated[str, AfterValidator(_plain)], ...] = Field(
-        (), description="addresses of vLLM servers, comma-separated, e.g. http://localhost:8000"
+        (),
+        description="addresses of servers that `calibsft policy-server` started, comma-separated, e.g. http://localhost:8000",
     )
     weights: Literal["file", "nccl"] = Field(
         "file",
-        description="file: written to a folder that trainer and servers share; nccl: from GPU to GPU, with vLLM's own transfer",
+        description="how servers get new weights: by file, in a folder that both can read; or by nccl, from GPU to GPU",
     )
     folder: Path | None = Field(
         None,
-        description="that folder, in which the training has one of its own; default: weights/ in the stage's, which the servers"
-        " must then be able to read",
+        description="shared folder for --servers-weights file; default: weights/ in --out",
     )
     importance_cap: float | None = Field(
-        None, ge=1, description="correct for the servers' rounding, by weights of at most this"
+        None,
+        ge=1,
+        description="correct for the servers' rounding by importance weights of at most this; default: no correction",
     )
-    concurrency: int = Field(64, ge=1, description="requests under way at the same time, at each server")
+    concurrency: int = Field(64, ge=1, description="simultaneous requests to each server")
     timeout: float = Field(
-        1800, gt=0, description="seconds that one request, or one transfer of weights, may take"
+        1800, gt=0, description="seconds until a request or a transfer of weights counts as failed"
     )
     retries: int = Field(
         8,
         ge=0,
-        description="how often a request is repeated, and how often a server that is gone is waited for",
+        description="how often a failed request is repeated, and how often a lost server is waited for",
     )

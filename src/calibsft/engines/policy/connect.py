@@ -1,6 +1,6 @@
 """Connect to the servers of a policy: check that each is there, takes weights, and holds the model that is trained.
 
-All of it before the first step: a wrong address, model or tokenizer is one sentence at once.
+All of this happens before the first step, so a wrong address, model or tokenizer is reported at once.
 """
 
 from pathlib import Path

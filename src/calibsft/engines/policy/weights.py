@@ -127,7 +127,7 @@ def _require_whole(folder: Path, tensors: int) -> None:
             found += len(list(file.keys()))
     # Tied tensors are written once.
     if not 0 < found <= tensors:
-        raise InputError(f"{folder}: the weights were not written whole; check the folder's file system")
+        raise InputError(f"{folder}: the written weights are incomplete; check the folder's file system")
 
 
 def free_port() -> int:

@@ -18,7 +18,9 @@ class TransformersSettings(EngineSettings):
     max_rows: Annotated[
         int,
         Flag("--max-rows", always=True),
-        Field(ge=1, description="sequences decoded side by side: more are faster, fewer need less memory"),
+        Field(
+            ge=1, description="responses sampled at the same time: more are faster, fewer need less memory"
+        ),
     ] = MAX_ROWS
 
     def occupied(self) -> Occupied:

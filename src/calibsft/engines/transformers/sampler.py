@@ -53,7 +53,7 @@ def _draw_likely(probs_S_V: Tensor, state_B: Tensor, uniform_B: Tensor, top_p: f
     tokens_S_K = probs_S_V.topk(CANDIDATES, sorted=False).indices.sort(-1).values
     probs_S_K, order_S_K = _falling(probs_S_V.gather(-1, tokens_S_K))
     ids_B = _pick(probs_S_K, tokens_S_K.gather(-1, order_S_K), state_B, uniform_B, top_p)
-    # As likely as the last candidate are perhaps others too, which come before it in the order of all.
+    # Other tokens may be as likely as the last candidate, and come before it in the order of all.
     lacking_S = (_inside(probs_S_K, top_p) & (probs_S_K == probs_S_K[:, -1:])).any(-1)
     if lacking_B := lacking_S[state_B].nonzero().squeeze(-1).tolist():
         states_L, state_R = torch.unique(state_B[lacking_B], return_inverse=True)
@@ -62,7 +62,7 @@ def _draw_likely(probs_S_V: Tensor, state_B: Tensor, uniform_B: Tensor, top_p: f
 
 
 def _falling(probs_S_K: Tensor) -> tuple[Tensor, Tensor]:
-    """Probabilities in falling order and their places, of equal ones the first place first."""
+    """Probabilities in descending order and their places; of equal ones the first place comes first."""
     return probs_S_K.sort(dim=-1, descending=True, stable=True)
 
 

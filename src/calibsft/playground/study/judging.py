@@ -1,6 +1,6 @@
 """Lessons of judging: a response to an exercise, right or spoilt, and the score that the rubric gives it.
 
-The model that learns them is the study's judge. It is not told which responses are right: it has to see the slip.
+The model that learns them is the study's judge. It does not see which responses are right: it has to find the slip.
 """
 
 from random import Random

@@ -36,9 +36,9 @@ def _panel(upper: Axes, lower: Axes, model: ModelResult, ece_name: str) -> None:
     diagonal(upper, 0, "perfectly calibrated")
     for part in parts:
         # from what was said to how often it was right
-        said, right = part.confidence or 0.0, part.accuracy or 0.0
+        stated, right = part.confidence or 0.0, part.accuracy or 0.0
         label = "gap to the mean confidence" if part is parts[0] else None
-        upper.plot([said, said], [said, right], color=ORANGE, linewidth=2.5, clip_on=False, label=label)
+        upper.plot([stated, stated], [stated, right], color=ORANGE, linewidth=2.5, clip_on=False, label=label)
     upper.set_ylabel("accuracy")
     ece = fraction(expected_calibration_error(table))
     upper.set_title(f"{short(model.label)}\n{ece_name} {ece}", loc="left")

@@ -57,7 +57,7 @@ class Theme:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What matplotlib is told while a figure is drawn and saved."""
+        """The settings of matplotlib while a figure is drawn and saved."""
         colours = dict.fromkeys(TEXT, self.text) | {PAGE_COLOR: self.page}
         return {**STYLE, **colours, "axes.prop_cycle": cycler(color=self.palette)}
 

@@ -20,7 +20,7 @@ def defined(thing: Any) -> bool:
     if isinstance(thing, Interval):
         return all(endless(end) or defined(end) for end in (thing.start, thing.end))
     if isinstance(thing, Relational):
-        return _tells_something(thing)
+        return _depends_on_variables(thing)
     if isinstance(thing, Set):
         return thing.is_empty is not True and all(map(defined, thing.args))
     if isinstance(thing, (And, Tuple)):
@@ -45,7 +45,7 @@ def formless(thing: Any) -> bool:
     return isinstance(thing, BooleanAtom) or thing in (S.NaN, S.ComplexInfinity, S.EmptySet)
 
 
-def _tells_something(relation: Any) -> bool:
+def _depends_on_variables(relation: Any) -> bool:
     """Whether an equation or inequality depends on its variables, unlike `3<2`, `x=x` and `0x<1`."""
     left, right = relation.lhs, relation.rhs
     if not relation.free_symbols or not all(endless(side) or defined(side) for side in (left, right)):
