@@ -79,6 +79,10 @@ def nested(options: list[Option], given: Mapping[str, Any]) -> dict[str, Any]:
 def _parsed(option: Option, value: Any) -> Any:
     if option.joined and isinstance(value, str):
         return comma_separated(value)
+    if option.joined and isinstance(value, Path):
+        return (str(value),)
+    if option.joined and isinstance(value, list | tuple):
+        return tuple(str(one) if isinstance(one, Path) else one for one in value)
     if option.example and isinstance(value, list | tuple):
         return parse_overrides(value, option.flags[0], option.example)
     return value

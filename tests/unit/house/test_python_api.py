@@ -56,6 +56,17 @@ def test_from_questions_to_a_trained_and_evaluated_model(there: Path, short_base
         assert "<html" in calibsft.report(found.path, out=name).read_text()
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_a_test_set_is_named_by_its_path(there: Path, random_checkpoint: Path, many: bool) -> None:
+    file = there / "own.csv"
+    file.write_text("question_id,question,gold\nq1,1*1,1\n")
+    found = calibsft.evaluate(
+        model=random_checkpoint, questions=[file] if many else file, samples=1, max_new_tokens=4, device="cpu",
+        out=f"own-{many}",
+    )  # fmt: skip
+    assert found.results["overall"]["n"] == 1
+
+
 def test_a_section_may_be_given_whole(there: Path, random_checkpoint: Path) -> None:
     asked, same = questions(there / "q.jsonl", 2), {"samples": 3, "max_new_tokens": 5}
     for out, section in (("one", RolloutSettings(**same)), ("two", same)):
