@@ -14,7 +14,7 @@ import polars as pl
 
 from calibsft.metrics.metric import percent
 from calibsft.metrics.ranking import AUROC
-from calibsft.metrics.result import Metrics
+from calibsft.metrics.result import MEAN_OVER_DATASETS, Metrics
 from calibsft.metrics.score import EXCLUDED_KEYS
 from calibsft.report.columns import (
     DATASET_COLUMNS,
@@ -77,12 +77,18 @@ def _headline(split: str, labels: Sequence[str], parts: Sequence[Metrics]) -> Ta
     ]
     needs = "AUROC needs right and wrong answers; benchmarks in its mean:"
     return metric_table(
-        f"{split_title(split)}, {count} benchmark{'s' if count != 1 else ''}",
+        _headline_title(split, count),
         {"Model": labels},
         SPLIT_COLUMNS,
         body,
         note=f"{needs} {', '.join(short)}." if short else "",
     )
+
+
+def _headline_title(split: str, count: int) -> str:
+    if split == MEAN_OVER_DATASETS and count == 1:
+        return "All responses"  # a file without benchmarks counts as one
+    return f"{split_title(split)}, {count} benchmark{'s' if count != 1 else ''}"
 
 
 def benchmark_table(labels: Sequence[str], scores: Sequence[Score], split_of: dict[str, str]) -> Table:

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from calibsft.errors import InputError
-from calibsft.metrics import MEAN_OVER_DATASETS
+from calibsft.metrics import MEAN_OVER_DATASETS, score_table
 from calibsft.report.comparisons import difference_tables
 from calibsft.report.figures import FIGURES
 from calibsft.report.inspector import pack
@@ -14,6 +14,7 @@ from calibsft.report.page import write_page
 from calibsft.report.responses import choose_questions, evaluated_responses
 from calibsft.report.runs import read_evaluation
 from calibsft.report.sources import read_sources
+from calibsft.report.tables import headline_tables
 from command import Command
 
 
@@ -52,6 +53,11 @@ def test_files_become_models_of_one_dataset_with_their_responses(files: tuple[Pa
         assert said.questions.sort("question_id").row(0) == ("all", "0", "what is 0", ["0"])
     assert summary.responses[0].rows["sample"].to_list() == [0, 1] * 30
     assert summary.responses[0].rows["answer"].to_list()[:2] == ["0", "1"], "read from the responses"
+
+
+def test_responses_without_benchmarks_are_not_called_a_benchmark(files: tuple[Path, Path]) -> None:
+    (table,) = headline_tables(["before"], [score_table(read_sources(files[:1]).models[0].rows)])
+    assert table.title == "All responses"
 
 
 def test_files_are_compared_with_the_first_where_they_share_questions(
