@@ -54,7 +54,8 @@ class DecisionOptions:
         ),
     ] = "high-probability"
     delta: Annotated[
-        float, Option(help="Largest probability with which the guarantee may fail.", rich_help_panel=GUARANTEE)
+        float,
+        Option(help="Largest probability with which the guarantee may fail.", rich_help_panel=GUARANTEE),
     ] = 0.05
     procedure: Annotated[
         str,
