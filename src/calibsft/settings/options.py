@@ -77,15 +77,24 @@ def nested(options: list[Option], given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parsed(option: Option, value: Any) -> Any:
-    if option.joined and isinstance(value, str):
-        return comma_separated(value)
-    if option.joined and isinstance(value, Path):
-        return (str(value),)
-    if option.joined and isinstance(value, list | tuple):
-        return tuple(str(one) if isinstance(one, Path) else one for one in value)
+    if option.joined:
+        return _several(value)
     if option.example and isinstance(value, list | tuple):
         return parse_overrides(value, option.flags[0], option.example)
-    return value
+    return _text(value)
+
+
+def _several(value: Any) -> Any:
+    """The values of an option that takes several: one text with commas, one path, or a list of both."""
+    if isinstance(value, str):
+        return comma_separated(value)
+    if isinstance(value, Path):
+        return (str(value),)
+    return tuple(map(_text, value)) if isinstance(value, list | tuple) else value
+
+
+def _text(value: Any) -> Any:
+    return str(value) if isinstance(value, Path) else value
 
 
 def _require(options: list[Option], given: Mapping[str, Any]) -> None:
@@ -101,7 +110,7 @@ def _put(data: dict[str, Any], option: Option, value: Any) -> None:
     for section in sections:
         data = data.setdefault(section, {})
     if last not in data:
-        data[last] = str(value) if isinstance(value, Path) else value
+        data[last] = value
     elif option.joined:
         data[last] = (*data[last], *value)
     else:
