@@ -1,9 +1,7 @@
 """Writes a study: REPRODUCTION.md, an offline page, and every table and figure as files of their own."""
 
-import csv
-import io
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -13,10 +11,11 @@ from calibsft.errors import InputError
 from calibsft.report.figures import Shown
 from calibsft.report.markup import Cell, Table, markdown_code, markdown_table, markdown_text
 from calibsft.report.page import FOLD_ROWS, PROSE_FROM, render_page
-from calibsft.reproduction.claims import Check, paper_numbers
+from calibsft.reproduction.overview import overview
 from calibsft.reproduction.results import Result
-from calibsft.reproduction.tables import MISSING, csv_text, latex_text
-from calibsft.reproduction.verdicts import Outcome, Verdict, deciding
+from calibsft.reproduction.tables import csv_text, latex_text
+from calibsft.reproduction.verdict_tables import VerdictPart, checks_text, verdict_parts
+from calibsft.reproduction.verdicts import Outcome, Verdict
 from calibsft.yaml_text import YamlProblem, parse_yaml
 
 DOCUMENT, PAGE, REASONS, CHECKS = "REPRODUCTION.md", "reproduction.html", "reasons.yaml", "checks.csv"
@@ -41,6 +40,18 @@ class Part:
     figures: list[Shown]
 
 
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What the document and the page show: how it was made, the verdicts, and every experiment."""
+
+    command: str
+    facts: Table
+    counts: Table
+    overview: Shown | None
+    verdicts: list[VerdictPart]
+    results: Sequence[Result]
+
+
 def write_study(
     results: Sequence[Result], verdicts: Sequence[Verdict], command: str, seeds: Sequence[int], folder: Path
 ) -> Path:
@@ -48,29 +59,18 @@ def write_study(
 
     `folder` may hold a file with reasons for claims that do not hold, by claim, which are shown with them.
     """
-    reasons = read_reasons(folder)
+    experiments = [result.experiment for result in results]
+    parts = list(verdict_parts(verdicts, experiments, read_reasons(folder)))
+    shown = overview(verdicts, experiments)
+    content = Content(command, _facts(seeds), _counts(verdicts), shown, parts, results)
     for result in results:
-        _write_result(result, folder)
+        _write_tables(result, folder / "tables")
+    for figure in [*([shown] if shown else []), *(figure for result in results for figure in result.figures)]:
+        for name, picture in figure.files():
+            write_bytes(folder / "figures" / name, picture)
     write_text(folder / CHECKS, checks_text(verdicts))
-    facts = _facts(seeds)
-    parts = [Part(r.experiment.name, r.experiment.title, r.tables, r.figures) for r in results]
-    write_text(
-        folder / PAGE,
-        render_page(
-            "study.html.j2",
-            ("report.css",),
-            title=TITLE,
-            lead=LEAD,
-            parts=parts,
-            counts=_counts(verdicts),
-            verdicts=list(_verdict_tables(verdicts, results, reasons)),
-            command=command,
-            facts=facts,
-            fold_rows=FOLD_ROWS,
-            prose_from=PROSE_FROM,
-        ),
-    )
-    write_text(folder / DOCUMENT, _markdown(results, verdicts, reasons, command, facts))
+    write_text(folder / PAGE, _page(content))
+    write_text(folder / DOCUMENT, _markdown(content))
     return folder / DOCUMENT
 
 
@@ -88,14 +88,11 @@ def read_reasons(folder: Path) -> Mapping[str, str]:
     return {str(name): str(reason) for name, reason in found.items()}
 
 
-def _write_result(result: Result, folder: Path) -> None:
+def _write_tables(result: Result, folder: Path) -> None:
     name = result.experiment.name
-    write_text(folder / "tables" / f"{name}.md", "\n\n".join(map(markdown_table, result.tables)) + "\n")
-    write_text(folder / "tables" / f"{name}.csv", csv_text(result.cells, result.paper))
-    write_text(folder / "tables" / f"{name}.tex", latex_text(result.tables))
-    for figure in result.figures:
-        for file, picture in figure.files():
-            write_bytes(folder / "figures" / file, picture)
+    write_text(folder / f"{name}.md", "\n\n".join(map(markdown_table, result.tables)) + "\n")
+    write_text(folder / f"{name}.csv", csv_text(result.cells, result.paper))
+    write_text(folder / f"{name}.tex", latex_text(result.tables))
 
 
 def _facts(seeds: Sequence[int]) -> Table:
@@ -124,120 +121,47 @@ def _counts(verdicts: Sequence[Verdict]) -> Table:
     return Table(f"{len(verdicts)} claims", ("Verdict", "Claims"), rows)
 
 
-def _verdict_tables(
-    verdicts: Sequence[Verdict], results: Sequence[Result], reasons: Mapping[str, str]
-) -> Iterator[Table]:
-    """The verdicts by experiment; those on experiments that were not run come last."""
-    titles = {result.experiment.name: result.experiment.title for result in results}
-    for name, title in titles.items():
-        found = [one for one in verdicts if one.claim.experiment == name]
-        if found:
-            yield _verdict_table(title, found, reasons)
-    others = [one for one in verdicts if one.claim.experiment not in titles]
-    if others:
-        yield _verdict_table("Not run", others, reasons)
-
-
-def _verdict_table(title: str, verdicts: Sequence[Verdict], reasons: Mapping[str, str]) -> Table:
-    rows = tuple(_verdict_row(one, reasons) for one in verdicts)
-    header = ("Claim", "Decided by", "Paper", "Here", "Difference", "Verdict", "Why")
-    return Table(title, header, rows, labels=len(header))
-
-
-def _verdict_row(verdict: Verdict, reasons: Mapping[str, str]) -> tuple[Cell, ...]:
-    """A claim with the check that decides it: the paper's numbers, ours, and their difference with its interval."""
-    outcome, found = verdict.outcome, deciding(verdict)
-    marked = Cell(outcome.value, best=outcome is Outcome.HOLDS, worse=outcome is Outcome.FAILS)
-    claim = Cell(f"{verdict.claim.text} ({verdict.claim.source})")
-    if found is None:
-        return claim, *([Cell(MISSING)] * 4), marked, Cell(_said(verdict, reasons))
-    check, gap = found.check, found.difference
-    return (
-        claim,
-        Cell(_in_words(check)),
-        Cell(_against(check, *_in_paper(verdict.claim.experiment, check))),
-        Cell(_against(check, found.left, found.right)),
-        Cell(f"{gap.value:+.3f}", span=f"{gap.low:+.3f} – {gap.high:+.3f}"),
-        marked,
-        Cell(_said(verdict, reasons)),
-    )
-
-
-def _in_words(check: Check) -> str:
-    """What a check compares."""
-    words = {"below": "below", "above": "above", "close": f"within {check.margin:g} of"}[check.relation]
-    times = f"{check.times:g} × " if check.times != 1 else ""
-    other = f"{check.right:g}" if isinstance(check.right, float) else ", ".join(check.right)
-    return f"{', '.join(check.left)} {words} {times}{other}"
-
-
-def _against(check: Check, left: float | None, right: float | None) -> str:
-    if left is None or right is None:
-        return MISSING
-    return f"{left:.3f}" if isinstance(check.right, float) else f"{left:.3f} against {right:.3f}"
-
-
-def _said(verdict: Verdict, reasons: Mapping[str, str]) -> str:
-    given = reasons.get(verdict.claim.id, "") if verdict.outcome is not Outcome.HOLDS else ""
-    return f"{verdict.reason}. {given}" if given else verdict.reason
-
-
 def unexplained(verdicts: Sequence[Verdict], reasons: Mapping[str, str]) -> list[str]:
     """The claims that do not hold and have no reason yet."""
     return [one.claim.id for one in verdicts if one.outcome is Outcome.FAILS and one.claim.id not in reasons]
 
 
-def checks_text(verdicts: Sequence[Verdict]) -> str:
-    """Every comparison of every claim as CSV, with the paper's numbers beside ours."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        ["claim", "left", "is", "times", "right", "margin", "paper_left", "paper_right", "here_left", "here_right",
-         "difference", "low", "high", "verdict"]
-    )  # fmt: skip
-    for verdict in verdicts:
-        for one in verdict.checks:
-            check, found = one.check, one.difference
-            right = check.right if isinstance(check.right, float) else " | ".join(check.right)
-            writer.writerow(
-                [verdict.claim.id, " | ".join(check.left), check.relation, check.times, right, check.margin,
-                 *_in_paper(verdict.claim.experiment, check), one.left, one.right, found.value, found.low, found.high,
-                 one.outcome.value]
-            )  # fmt: skip
-    return text.getvalue()
+def _page(content: Content) -> str:
+    results = content.results
+    return render_page(
+        "study.html.j2",
+        ("report.css",),
+        title=TITLE,
+        lead=LEAD,
+        parts=[Part(r.experiment.name, r.experiment.title, r.tables, r.figures) for r in results],
+        content=content,
+        fold_rows=FOLD_ROWS,
+        prose_from=PROSE_FROM,
+    )
 
 
-def _in_paper(experiment: str, check: Check) -> tuple[float | None, float | None]:
-    numbers = paper_numbers().get(experiment, {})
-    left = numbers.get(check.left[0], {}).get(check.left[1])
-    if isinstance(check.right, float):
-        return left, check.right
-    return left, numbers.get(check.right[0], {}).get(check.right[1])
-
-
-def _markdown(
-    results: Sequence[Result],
-    verdicts: Sequence[Verdict],
-    reasons: Mapping[str, str],
-    command: str,
-    facts: Table,
-) -> str:
-    parts = [
+def _markdown(content: Content) -> str:
+    blocks = [
         f"# {TITLE}",
         LEAD,
-        markdown_code(command, "sh"),
-        markdown_table(facts),
-        markdown_table(_counts(verdicts)),
+        markdown_code(content.command, "sh"),
+        markdown_table(content.facts),
+        markdown_table(content.counts),
+        *([_picture(content.overview)] if content.overview else []),
         f"[The page]({PAGE}) has everything in one file; [{CHECKS}]({CHECKS}) has every comparison with its numbers.",
         "## Verdicts",
-        *(markdown_table(table) for table in _verdict_tables(verdicts, results, reasons)),
     ]
-    for result in results:
-        parts.append(f"## {markdown_text(result.experiment.title)}")
+    for part in content.verdicts:
+        blocks.append(markdown_table(part.claims))
+        blocks += [f"- **{markdown_text(claim)}** {markdown_text(why)}" for claim, why in part.reasons]
+    for result in content.results:
+        blocks.append(f"## {markdown_text(result.experiment.title)}")
         if result.experiment.paper:
-            parts.append(f"In the paper: {markdown_text(result.experiment.paper)}.")
-        parts += [markdown_table(table) for table in result.tables]
-        parts += [
-            f"![{figure.title}](figures/{figure.name}.svg)\n\n{figure.caption}" for figure in result.figures
-        ]
-    return "\n\n".join(parts) + "\n"
+            blocks.append(f"In the paper: {markdown_text(result.experiment.paper)}.")
+        blocks += [markdown_table(table) for table in result.tables]
+        blocks += [_picture(figure) for figure in result.figures]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _picture(figure: Shown) -> str:
+    return f"![{figure.title}](figures/{figure.name}.svg)\n\n{figure.caption}"

@@ -40,11 +40,11 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A claim with its outcome, the reason in words, and its checks."""
+    """A claim with its outcome and its checks; `untestable` says why there are none."""
 
     claim: Claim
     outcome: Outcome
-    reason: str
+    untestable: str = ""
     checks: tuple[Judged, ...] = ()
 
 
@@ -58,8 +58,7 @@ def judge(claim: Claim, rows: Rows | None) -> Verdict:
     if missing:
         return Verdict(claim, Outcome.UNTESTABLE, f"nothing was measured for {' | '.join(missing[0])}")
     checks = tuple(judge_check(check, rows) for check in claim.checks)
-    outcome = _together([judged.outcome for judged in checks])
-    return Verdict(claim, outcome, _reason(checks), checks)
+    return Verdict(claim, _together([judged.outcome for judged in checks]), checks=checks)
 
 
 def judge_check(check: Check, rows: Rows) -> Judged:
@@ -95,14 +94,6 @@ def _together(outcomes: Sequence[Outcome]) -> Outcome:
     if Outcome.FAILS in outcomes:
         return Outcome.FAILS
     return Outcome.UNDECIDED if Outcome.UNDECIDED in outcomes else Outcome.HOLDS
-
-
-def _reason(checks: Sequence[Judged]) -> str:
-    """How many checks came out how, as in "holds: 5 of 6, undecided: 1 of 6"."""
-    counts = {outcome: sum(one.outcome is outcome for one in checks) for outcome in Outcome}
-    return ", ".join(
-        f"{outcome.value}: {count} of {len(checks)}" for outcome, count in counts.items() if count
-    )
 
 
 def deciding(verdict: Verdict) -> Judged | None:

@@ -90,11 +90,16 @@ def test_the_document_has_everything(as_claimed: Judged, tmp_path: Path) -> None
     for result in results:
         assert result.experiment.title in text
         assert (tmp_path / "tables" / f"{result.experiment.name}.tex").read_text().count("tabular") % 2 == 0
+    assert "- **RLVR improves" in text and "Because it &lt;b&gt;is&lt;/b&gt; so." in text
+    assert "(figures/verdicts.svg)" in text and (tmp_path / "figures/verdicts-dark.png").is_file()
     page = (tmp_path / "reproduction.html").read_text()
     assert "<b>is</b>" not in page and "http" not in page.partition("<main>")[2]
     with (tmp_path / "checks.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert {row["claim"] for row in rows} == {name for name, verdict in verdicts.items() if verdict.checks}
+    assert page.count(">does not hold<") > sum(row["verdict"] == "does not hold" for row in rows), (
+        "all checks too"
+    )
 
 
 def test_what_is_left_is_said_with_the_pace_so_far(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_what_was_not_measured_is_not_testable_and_said() -> None:
     claim = Claim("t", "", "", "main", (Check(("Base", "id.ece"), 0.5, "below"),))
     assert judge(claim, None).outcome is Outcome.UNTESTABLE
     found = judge(claim, {"Base": {}})
-    assert found.outcome is Outcome.UNTESTABLE and "Base | id.ece" in found.reason
+    assert found.outcome is Outcome.UNTESTABLE and "Base | id.ece" in found.untestable
 
 
 def test_an_interval_has_both_sources_of_chance() -> None:

@@ -14,7 +14,7 @@ from calibsft.report.figures.coverage import COVERAGE
 from calibsft.report.figures.exploration_curves import EXPLORATION_CURVES
 from calibsft.report.figures.gradient_shares import GRADIENT_SHARES
 from calibsft.report.figures.held_out_curves import HELD_OUT_CURVES
-from calibsft.report.figures.plot import KINDS, Plot, Shown, render, show
+from calibsft.report.figures.plot import KINDS, Plot, Shown, render, show, show_drawn
 from calibsft.report.figures.reliability import RELIABILITY
 from calibsft.report.figures.reliability_curve import RELIABILITY_CURVE
 from calibsft.report.figures.style import THEMES
@@ -51,4 +51,4 @@ def show_all(
     return [figure for figure in shown if figure is not None]
 
 
-__all__ = ["FIGURES", "KINDS", "THEMES", "Plot", "Shown", "render", "show_all"]
+__all__ = ["FIGURES", "KINDS", "THEMES", "Plot", "Shown", "render", "show_all", "show_drawn"]

@@ -10,6 +10,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 import matplotlib
@@ -72,21 +73,37 @@ class Shown:
 
 def show(plot: Plot, summary: RunSummary, kinds: Sequence[str]) -> Shown | None:
     """The figure in all themes, as each of `kinds`; None where the run has nothing to show for it."""
-    pictures = {name: render(plot, summary, theme, kinds) for name, theme in THEMES.items()}
-    drawn = {name: found for name, found in pictures.items() if found is not None}
-    return Shown(plot.name, plot.title, plot.caption, drawn) if drawn else None
+    return show_drawn(plot.name, plot.title, plot.caption, partial(_draw, plot, summary), kinds)
+
+
+def show_drawn(
+    name: str, title: str, caption: str, draw: Callable[[], Figure | None], kinds: Sequence[str]
+) -> Shown | None:
+    """What `draw` draws, in all themes and as each of `kinds`; None where it draws nothing."""
+    pictures = {theme: _pictures(draw, THEMES[theme], kinds) for theme in THEMES}
+    drawn = {theme: found for theme, found in pictures.items() if found is not None}
+    return Shown(name, title, caption, drawn) if drawn else None
 
 
 def render(plot: Plot, summary: RunSummary, theme: Theme, kinds: Sequence[str]) -> Pictures | None:
     """The figure in one theme, as each of `kinds`; None where the run has nothing to show for it."""
+    return _pictures(partial(_draw, plot, summary), theme, kinds)
+
+
+def _draw(plot: Plot, summary: RunSummary) -> Figure | None:
+    figure = plot.draw(summary)
+    if figure is not None and summary.benchmark:
+        figure.suptitle(short(summary.benchmark))
+    return figure
+
+
+def _pictures(draw: Callable[[], Figure | None], theme: Theme, kinds: Sequence[str]) -> Pictures | None:
     with matplotlib.rc_context(theme.settings), warnings.catch_warnings():
         # In an SVG the reader's browser draws the text; in a PNG a box stands for what matplotlib's font lacks.
         warnings.filterwarnings("ignore", message="Glyph .* missing", category=UserWarning)
-        figure = plot.draw(summary)
+        figure = draw()
         if figure is None:
             return None
-        if summary.benchmark:
-            figure.suptitle(short(summary.benchmark))
         # Finding the layout takes as long as drawing, and it is the same for every kind.
         figure.draw_without_rendering()
         figure.set_layout_engine("none")

@@ -1,0 +1,56 @@
+"""What a check compares, and how the checks of a claim came out, in words."""
+
+import re
+from collections import Counter
+
+from calibsft.metrics.registry import METRICS
+from calibsft.reproduction.claims import Check
+from calibsft.reproduction.experiment import Experiment
+from calibsft.reproduction.study import SPLITS
+from calibsft.reproduction.verdicts import Outcome, Verdict
+
+# A dot parts the words of a column's name, but for the one in a number: eps0.01.loss.
+DOT = re.compile(r"\.(?!\d)")
+
+
+def comparison(check: Check, experiment: Experiment | None) -> str:
+    """A check as in "ID ECE: RLCR + CalibSFT below RLCR"; what both sides share is named once, before the colon."""
+    titles = {column.name: column.title for column in experiment.columns} if experiment else {}
+    row, column = check.left[0], titles.get(check.left[1]) or column_words(check.left[1])
+    how = {"below": "below", "above": "above", "close": f"within {check.margin:g} of"}[check.relation]
+    how += f" {check.times:g} ×" if check.times != 1 else ""
+    if isinstance(check.right, float):
+        return f"{column}: {row} {how} {check.right:g}"
+    other_row, other = check.right[0], titles.get(check.right[1]) or column_words(check.right[1])
+    if other == column:
+        return f"{column}: {row} {how} {other_row}"
+    if other_row == row:
+        return f"{row}: {column} {how} {other}"
+    return f"{column} of {row} {how} {other} of {other_row}"
+
+
+def column_words(name: str) -> str:
+    """The name of a column that no table shows, as in "ID ECE gain in sd" for id.ece.gain_in_sd."""
+    return " ".join(_word(part) for part in DOT.split(name))
+
+
+def _word(part: str) -> str:
+    if part in SPLITS:
+        return part.upper()
+    if part in METRICS:
+        return METRICS[part].title
+    return part.replace("_", " ")
+
+
+def tally(verdict: Verdict) -> str:
+    """How the checks came out, as in "12 of 30 hold, 5 do not, 13 undecided"; empty for a single check."""
+    total = len(verdict.checks)
+    if total < 2:
+        return ""
+    counts = Counter(judged.outcome for judged in verdict.checks)
+    parts = [f"{counts[Outcome.HOLDS]} of {total} hold"]
+    if counts[Outcome.FAILS]:
+        parts.append(f"{counts[Outcome.FAILS]} {'does' if counts[Outcome.FAILS] == 1 else 'do'} not")
+    if counts[Outcome.UNDECIDED]:
+        parts.append(f"{counts[Outcome.UNDECIDED]} undecided")
+    return ", ".join(parts)
