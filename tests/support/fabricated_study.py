@@ -32,13 +32,14 @@ def fabricate(
     recipe = study_recipe(chosen(names), seeds)
     for chain, model in plan_models(recipe, root).items():
         if chain.seed in (None, *seeds):
-            _write_model(root, recipe, chain, model, skill(chain))
+            _write_model(root, recipe, chain, model, skill)
     return Study(recipe, root, seeds)
 
 
-def _write_model(root: Path, recipe: Recipe, chain: Chain, model: Model, skill: float) -> None:
+def _write_model(root: Path, recipe: Recipe, chain: Chain, model: Model, skills: Skill) -> None:
     random = np.random.default_rng([chain.seed or 0, len(chain.steps)])
-    rows = _rows(recipe, random, skill)
+    skill, (_, variant) = skills(chain), chain.last
+    rows = _rows(recipe.varied(variant) if variant else recipe, random, skill)
     folder = root / model.evaluation
     _stage(folder, "eval", lineage=list(chain.steps))
     rows.write_parquet(folder / ROWS)
@@ -55,6 +56,8 @@ def _write_model(root: Path, recipe: Recipe, chain: Chain, model: Model, skill: 
         _journal(root / model.training, random, skill)
     for name in model.rollouts or ():
         _stage(root / name, "rollout", cpu_seconds=5.0)
+        sampled = _rows(recipe, random, skills(chain.first))
+        sampled.filter(dataset=sampled["dataset"][0]).write_parquet(root / name / "part-00000.parquet")
     if model.data is not None and not (root / model.data / "labels.parquet").exists():
         _training_set(root / model.data)
 
@@ -107,7 +110,7 @@ def _rollouts(folder: Path, rows: pl.DataFrame) -> None:
 def _journal(folder: Path, random: np.random.Generator, skill: float) -> None:
     lines = []
     for step in range(1, STEPS + 1):
-        values = ("pass@1", "auroc", "brier", "ece", "wrong_below_half")
+        values = ("pass@1", "auroc", "brier", "ece", "effective_support", "wrong_below_half")
         figures = {name: float(0.5 + 0.1 * random.standard_normal()) for name in values}
         spread = 1 + 5 * skill + 0.1 * float(random.standard_normal())
         lines.append({"step": step, **figures, "distinct_values": spread, "confidence_entropy": spread / 3})

@@ -46,6 +46,7 @@ class Claim:
     ----------
     source : its section, and the table or figure that it is about.
     untestable : why it cannot be tested here; empty if it can.
+    paper_text : what the paper says where it has no numbers in a table.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Claim:
     experiment: str
     checks: tuple[Check, ...]
     untestable: str = ""
+    paper_text: str = ""
 
 
 @cache
@@ -91,6 +93,7 @@ def _claim(entry: Mapping[str, Any]) -> Claim:
         experiment=entry["experiment"],
         checks=tuple(check for written in entry["checks"] for check in _expanded(written)),
         untestable=entry.get("untestable", ""),
+        paper_text=entry.get("paper_text", ""),
     )
 
 

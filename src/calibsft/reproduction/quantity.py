@@ -58,11 +58,15 @@ def estimate(quantity: Quantity) -> Estimate:
     """The mean over seeds with a 95 % interval for other seeds and other questions.
 
     The two sources of chance are independent, so their half-widths add as squares: Student's for the few seeds, normal for
-    draws of questions. A quantity without a value is NaN.
+    draws of questions. Seeds without a value are left out; a quantity without any is NaN, and so are the ends of the
+    interval if less than half of the draws have a value.
     """
     from scipy.stats import norm, t
 
+    quantity = quantity[~np.isnan(quantity[:, 0])]
     values = quantity[:, 0]
+    if not len(values):
+        return Estimate(np.nan, np.nan, np.nan, None, 0)
     seeds, value = len(values), float(values.mean())
     deviation = float(values.std(ddof=1)) if seeds > 1 else None
     half = 0.0
@@ -71,6 +75,6 @@ def estimate(quantity: Quantity) -> Estimate:
     if quantity.shape[1] > 1:
         drawn = quantity[:, 1:].mean(axis=0)
         known = drawn[~np.isnan(drawn)]
-        spread = float(known.std(ddof=1)) if len(known) > 1 else 0.0
+        spread = float(known.std(ddof=1)) if len(known) > len(drawn) / 2 else np.nan
         half = float(np.hypot(half, norm.ppf((1 + LEVEL) / 2) * spread))
     return Estimate(value, value - half, value + half, deviation, seeds)

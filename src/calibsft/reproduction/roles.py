@@ -1,6 +1,7 @@
-"""Which benchmark plays which part: where the paper singles one out, its counterpart here has the same rank of difficulty.
+"""Which benchmark plays which part: where the paper singles out a hard or an easy one, its counterpart here is one too.
 
-The ranks are those of the base model's Pass@1 within a split, so that no trained model chooses what it is compared on.
+The base model's Pass@1 orders the benchmarks of a split, so that no trained model chooses what it is compared on. The places
+are chosen by the paper's words; in its own table AIME 2026, the middle one, has a lower Pass@1 than MinervaMath.
 """
 
 from calibsft.reproduction.study import Study

@@ -13,22 +13,23 @@ from calibsft.evaluation import ROWS, SCORED
 from calibsft.metrics.bootstrap import Cells, resample
 from calibsft.metrics.compare import cells_of, keyed, questions_of
 from calibsft.reproduction.quantity import DRAWS, Quantity, mean_of
+from calibsft.schema import QUESTION_KEYS
 
 Values = NDArray[np.float64]
 
 
 class Scores:
-    """The scores of one table of responses, perhaps of those for which `only` is true."""
+    """The scores of a table of responses in one or several files, perhaps of those for which `only` is true."""
 
-    def __init__(self, path: Path, only: pl.Expr | None = None) -> None:
-        self._path, self._only = path, pl.lit(True) if only is None else only
+    def __init__(self, files: Path | list[Path], only: pl.Expr | None = None) -> None:
+        self._files, self._only = files, pl.lit(True) if only is None else only
         self._cells: dict[str, Cells] = {}
         self._found: dict[tuple[str, str], Values] = {}
 
     @cached_property
     def rows(self) -> pl.DataFrame:
         """Graded responses without their text."""
-        frame = pl.scan_parquet(self._path)
+        frame = pl.scan_parquet(self._files)
         known = [name for name in SCORED if name in frame.collect_schema().names()]
         return frame.filter(self._only).select(known).drop_nulls("correct").collect()
 
@@ -62,9 +63,18 @@ class Scores:
         return self._cells[benchmark]
 
 
-def evaluation_scores(folder: Path, only: pl.Expr | None = None) -> Scores:
+def evaluation_scores(folder: Path) -> Scores:
     """The scores of the confidences that an evaluated model stated."""
-    return Scores(folder / ROWS, only)
+    return Scores(folder / ROWS)
+
+
+def drawn_mean(rows: pl.DataFrame, measured: pl.Expr) -> Values:
+    """The mean of something over responses: its value, then on every draw of the questions."""
+    counts = rows.group_by(QUESTION_KEYS).agg(total=measured.sum(), n=pl.len()).sort(QUESTION_KEYS)
+    total, n = (counts[name].to_numpy().astype(np.float64) for name in ("total", "n"))
+    drawn = np.random.default_rng(0).integers(len(n), size=(DRAWS, len(n)))
+    found: Values = np.concatenate([[total.sum() / n.sum()], total[drawn].sum(1) / n[drawn].sum(1)])
+    return found
 
 
 def over_seeds(scores: Sequence[Scores], benchmark: str, metric: str) -> Quantity:

@@ -5,6 +5,8 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from calibsft.report.markup import Cell, Table
 from calibsft.reproduction.claims import Check, paper_numbers
 from calibsft.reproduction.experiment import Experiment
@@ -78,9 +80,11 @@ def _check_row(verdict: Verdict, judged: Judged, experiment: Experiment | None) 
 def _numbers(verdict: Verdict, judged: Judged) -> tuple[Cell, Cell, Cell]:
     check, gap = judged.check, judged.difference
     return (
-        Cell(_against(check, *_in_paper(verdict.claim.experiment, check))),
+        Cell(_against(check, *_in_paper(verdict.claim.experiment, check), verdict.claim.paper_text)),
         Cell(_against(check, judged.left, judged.right)),
-        Cell(f"{gap.value:+.3f}", span=f"{gap.low:+.3f} – {gap.high:+.3f}"),
+        Cell(MISSING)
+        if np.isnan(gap.value)
+        else Cell(f"{gap.value:+.3f}", span=f"{gap.low:+.3f} – {gap.high:+.3f}"),
     )
 
 
@@ -88,8 +92,10 @@ def _marked(outcome: Outcome, span: str = "") -> Cell:
     return Cell(outcome.value, best=outcome is Outcome.HOLDS, worse=outcome is Outcome.FAILS, span=span)
 
 
-def _against(check: Check, left: float | None, right: float | None) -> str:
+def _against(check: Check, left: float | None, right: float | None, otherwise: str = "") -> str:
     if left is None or right is None:
+        return otherwise or MISSING
+    if np.isnan(left) or np.isnan(right):
         return MISSING
     return f"{left:.3f}" if isinstance(check.right, float) else f"{left:.3f} against {right:.3f}"
 

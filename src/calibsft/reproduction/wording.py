@@ -51,6 +51,9 @@ def tally(verdict: Verdict) -> str:
     parts = [f"{counts[Outcome.HOLDS]} of {total} hold"]
     if counts[Outcome.FAILS]:
         parts.append(f"{counts[Outcome.FAILS]} {'does' if counts[Outcome.FAILS] == 1 else 'do'} not")
-    if counts[Outcome.UNDECIDED]:
-        parts.append(f"{counts[Outcome.UNDECIDED]} undecided")
+    parts += [
+        f"{counts[outcome]} {outcome.value.removesuffix(' here')}"
+        for outcome in (Outcome.UNDECIDED, Outcome.UNTESTABLE)
+        if counts[outcome]
+    ]
     return ", ".join(parts)

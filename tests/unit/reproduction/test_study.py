@@ -19,6 +19,12 @@ from fabricated_study import fabricate
 
 Judged = tuple[list[Result], dict[str, Verdict]]
 HELPS = "main.calibsft-helps-every-method"
+# Twelve questions of a benchmark certify no threshold, so these have no value.
+NEED_A_THRESHOLD = {
+    "risk-control.risk-stays-within-budget",
+    "routing.accuracy-matches-full-deferral",
+    "routing.loss-within-tolerance",
+}
 
 
 def calibrated(chain: Chain) -> bool:
@@ -51,7 +57,7 @@ def test_every_claim_of_a_finished_experiment_is_judged(as_claimed: Judged) -> N
     _, verdicts = as_claimed
     assert list(verdicts) == [claim.id for claim in read_claims()]
     untestable = {name for name, verdict in verdicts.items() if verdict.outcome is Outcome.UNTESTABLE}
-    assert untestable == {claim.id for claim in read_claims() if claim.untestable}
+    assert untestable == {claim.id for claim in read_claims() if claim.untestable} | NEED_A_THRESHOLD
 
 
 def test_every_pair_is_severely_overconfident_or_not(as_claimed: Judged) -> None:
@@ -60,6 +66,22 @@ def test_every_pair_is_severely_overconfident_or_not(as_claimed: Judged) -> None
     above = sum(cells[method][name][:, 0].mean() > 0.25 for method in FIVE for name in benchmarks)
     assert len(benchmarks) == 16 and 0 < above < 80
     assert cells["Pairs"]["overconfident.pairs"][0, 0] == above
+
+
+def test_the_prior_is_measured_on_the_rollouts_of_the_bases_and_on_sampled_evaluations(
+    as_claimed: Judged,
+) -> None:
+    cells = {result.experiment.name: result.cells for result in as_claimed[0]}["prior"]
+    assert list(cells) == ["Base", "Second base", "Third base", "CalibSFT"]
+    # Made up: of a base, nine of ten say 0.9 whatever is right; CalibSFT's knows, and says 0.05 where it is wrong.
+    assert cells["Base"]["below_half"][0, 0] < 0.25 < cells["CalibSFT"]["below_half"][:, 0].min()
+    assert cells["Base"]["below_half"].shape == (1, 4) and cells["CalibSFT"]["below_half"].shape == (3, 4)
+    assert (
+        cells["CalibSFT"]["correct.mean_confidence"].min()
+        > 0.9
+        > 0.2
+        > cells["CalibSFT"]["incorrect.mean_confidence"][:, 0].max()
+    )
 
 
 def test_the_results_decide(tmp_path: Path) -> None:

@@ -84,7 +84,35 @@ def test_what_was_not_measured_is_not_testable_and_said() -> None:
     claim = Claim("t", "", "", "main", (Check(("Base", "id.ece"), 0.5, "below"),))
     assert judge(claim, None).outcome is Outcome.UNTESTABLE
     found = judge(claim, {"Base": {}})
-    assert found.outcome is Outcome.UNTESTABLE and "Base | id.ece" in found.untestable
+    assert found.outcome is Outcome.UNTESTABLE and "Base: id.ece" in found.untestable
+
+
+def test_a_check_without_a_value_is_not_testable_and_keeps_the_claim_from_holding() -> None:
+    checks = tuple(Check((name, "x"), 0.5, "below") for name in "ab")
+    claim, nothing = Claim("t", "", "", "main", checks), exact(np.nan)
+
+    def found(a: float, b: Quantity) -> Outcome:
+        return judge(claim, {"a": {"x": exact(a)}, "b": {"x": b}}).outcome
+
+    assert found(0.1, exact(0.2)) is Outcome.HOLDS
+    assert found(0.1, nothing) is Outcome.UNTESTABLE
+    assert found(0.9, nothing) is Outcome.FAILS
+
+
+def test_equal_numbers_are_on_neither_side() -> None:
+    rows = {"a": {"x": exact(0.0)}, "b": {"x": exact(0.0)}}
+    for relation in ("below", "above"):
+        assert judge_check(Check(("a", "x"), ("b", "x"), relation), rows).outcome is Outcome.UNDECIDED
+    assert judge_check(Check(("a", "x"), ("b", "x"), "close"), rows).outcome is Outcome.HOLDS
+
+
+def test_seeds_without_a_value_are_left_out_and_few_draws_make_no_interval() -> None:
+    found = estimate(by_seed([0.4, np.nan, 0.6]))
+    assert (found.value, found.seeds) == (pytest.approx(0.5), 2)
+    few = np.array([[0.5, 0.4, np.nan, np.nan]])
+    assert estimate(few).value == 0.5 and np.isnan(estimate(few).low)
+    rows = {"a": {"x": few}}
+    assert judge_check(Check(("a", "x"), 0.9, "below"), rows).outcome is Outcome.UNDECIDED
 
 
 def test_an_interval_has_both_sources_of_chance() -> None:

@@ -47,19 +47,16 @@ def balance(study: Study) -> Cells:
 
 
 def supervise(study: Study) -> Cells:
-    return by_split(study, SUPERVISION, MAIN)
+    return by_split(study, SUPERVISION, (*MAIN, "support", "effective_support"))
 
 
 def sample(study: Study) -> Cells:
     cells = by_split(study, SAMPLES, MAIN)
     for row, pipeline in list(SAMPLES.items())[1:]:
-        data, n = study.model(*pipeline).folders("data")[0], int(row.removeprefix("n="))
+        data = study.model(*pipeline).folders("data")[0]
         cells[row] |= {
             "targets.distinct": exact(distinct_labels(data)),
             "targets.margin": exact(margin(data)),
-            # By Proposition 3, at a weight of one half.
-            "targets.expected_margin": exact(0.5 + 0.5 / n),
-            "targets.variance": exact(1 / n + 0.25 * (1 - 1 / n)),
         }
     return cells
 

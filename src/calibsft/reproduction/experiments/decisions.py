@@ -17,7 +17,7 @@ from calibsft.report.figures.coverage import COVERAGE
 from calibsft.reproduction.arms import FIVE, WITH, add_means, pairs
 from calibsft.reproduction.drawings import evaluated
 from calibsft.reproduction.experiment import Cells, Drawing, Experiment
-from calibsft.reproduction.quantity import Quantity, by_seed, exact, mean_of
+from calibsft.reproduction.quantity import Quantity, by_seed, count_of, exact, mean_of
 from calibsft.reproduction.study import SPLITS, Pipeline, Study, Trained
 from calibsft.responses.actionable import actionable
 from calibsft.schema import KEYS, QUESTION_KEYS
@@ -40,6 +40,13 @@ def control(study: Study) -> Cells:
             cells[row] |= _coverage(model, split)
     for method in FIVE:
         for split in SPLITS:
+            cells[method + WITH][f"{split}.budgets.not_lower"] = count_of(
+                [
+                    cells[method + WITH][f"{split}.coverage@{risk:g}"]
+                    >= cells[method][f"{split}.coverage@{risk:g}"]
+                    for risk in CURVE
+                ]
+            )
             for risk in RISKS:
                 column = f"{split}.coverage@{risk:g}"
                 cells[method + WITH][f"{split}.gain@{risk:g}"] = (
@@ -47,6 +54,7 @@ def control(study: Study) -> Cells:
                 )
     mean = {column: mean_of([cells[m + WITH][column] for m in FIVE]) for column in cells[FIVE[0] + WITH]}
     cells["Mean of five" + WITH] = mean
+    cells["Budgets"] = {"count": exact(len(CURVE))}
     return cells
 
 
@@ -60,12 +68,11 @@ def _coverage(model: Trained, split: str) -> dict[str, Quantity]:
                 rows["confidence"], rows["correct"], rows["question"], CURVE, procedure=procedure
             )
             coverage = answered.coverage.mean(axis=0)
-            # Where nothing is accepted nothing is wrong.
-            wrong = np.nan_to_num(answered.risk).mean(axis=0)
-            for risk in RISKS:
-                at = CURVE.index(risk)
+            # The halves in which something is accepted; the others say nothing about the risk.
+            accepting = np.ma.masked_invalid(answered.risk).mean(axis=0).filled(np.nan)
+            for at, risk in enumerate(CURVE):
                 found.setdefault(f"{split}.coverage@{risk:g}{end}", []).append(coverage[at])
-                found.setdefault(f"{split}.risk@{risk:g}{end}", []).append(wrong[at])
+                found.setdefault(f"{split}.risk@{risk:g}{end}", []).append(accepting[at])
             found.setdefault(f"{split}.coverage.curve{end}", []).append(coverage.mean())
         accuracy = rows["correct"].mean()
         for risk in RISKS:
@@ -88,8 +95,6 @@ def route(study: Study) -> Cells:
         folders = study.model(*pipeline).folders("evaluation")
         cells[row] = _routed([_joined(folder, strong) for folder in folders])
     add_means(cells, FOUR, "four")
-    full = float(_first(_rows(strong)).filter(split="id")["correct"].mean() or 0)  # type: ignore[arg-type]
-    cells["Full deferral"] = {"accuracy": exact(full)}
     cells["Tolerance"] = {f"eps{tolerance:g}": exact(tolerance) for tolerance in TOLERANCES}
     for tolerance in TOLERANCES:
         column = f"eps{tolerance:g}.deferred"
@@ -137,7 +142,8 @@ def _means(outcomes: Sequence[Outcome]) -> dict[str, float]:
         "deferred": float(np.mean([one.deferred for one in outcomes])),
         "tokens_saved": float(np.mean([one.tokens_saved or 0 for one in outcomes])),
         "accuracy": float(np.mean([one.accuracy for one in outcomes])),
-        "loss": float(np.mean([one.net_loss for one in outcomes])),
+        # Of the halves in which something is kept: who defers everything loses nothing.
+        "loss": float(np.mean([one.net_loss for one in outcomes if one.deferred < 1] or [np.nan])),
     }
 
 

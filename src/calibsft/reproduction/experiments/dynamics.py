@@ -17,7 +17,7 @@ from calibsft.reproduction.study import Study, Trained
 
 METHODS = ("RLCR", "CoCA", "DCPO")
 ROWS = pairs(METHODS)
-METRICS = ("pass@1", "auroc", "brier", "ece")
+METRICS = ("pass@1", "auroc", "brier", "ece", "effective_support")
 DISTINCT, ENTROPY = "distinct_values", "confidence_entropy"
 
 
@@ -54,6 +54,7 @@ def _measured(model: Trained) -> dict[str, Quantity]:
             lambda one: pearson(one[DISTINCT].to_list(), one[ENTROPY].to_list()) or 0.0
         ),
         "incorrect.below_half": over(lambda one: _mean(one["wrong_below_half"])),
+        "start.incorrect.below_half": over(lambda one: _tenths(one, "wrong_below_half")[0]),
     }
 
 

@@ -4,6 +4,7 @@ import numpy as np
 
 from calibsft.reproduction.arms import ALONE, FIVE, FROM_BASE, FROM_CALIBSFT, pairs
 from calibsft.reproduction.experiment import Cells, Experiment, by_split
+from calibsft.reproduction.experiments.single_benchmarks import overconfidence
 from calibsft.reproduction.quantity import Quantity, count_of, exact, mean_of
 from calibsft.reproduction.roles import roles
 from calibsft.reproduction.study import SPLITS, Study
@@ -26,7 +27,8 @@ def measure(study: Study) -> Cells:
         model = study.model(*pipeline)
         for name in (name for split in SPLITS for name in splits[split]):
             cells[row] |= {f"{name}.{metric}": model.of(name, metric) for metric in METRICS}
-        cells[row] |= {f"{SINGLE}.{metric}": model.of(single, metric) for metric in METRICS}
+        cells[row] |= {f"{SINGLE}.{metric}": model.of(single, metric) for metric in (*METRICS, "top3")}
+        cells[row][f"{SINGLE}.gap"] = np.abs(overconfidence(model, single))
     cells[PAIRS] = _pairs(study, splits)
     return cells
 

@@ -66,7 +66,9 @@ def rely(study: Study) -> Cells:
             for role in RELIABLE
             for metric in ("ece", "mean_confidence", "top3")
         }
-        cells[row] |= {f"{role}.overconfidence": overconfidence(model, names[role]) for role in RELIABLE}
+        for role in RELIABLE:
+            difference = overconfidence(model, names[role])
+            cells[row] |= {f"{role}.overconfidence": difference, f"{role}.gap": np.abs(difference)}
     return cells
 
 
