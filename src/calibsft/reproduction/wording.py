@@ -9,6 +9,20 @@ from calibsft.reproduction.experiment import Experiment
 from calibsft.reproduction.study import SPLITS
 from calibsft.reproduction.verdicts import Outcome, Verdict
 
+# Parts of the names of columns that no table shows.
+WORDS = {
+    "below_half": "below 0.5",
+    "count": "number",
+    "drop": "drop of",
+    "gain_in_sd": "gain in standard deviations",
+    "gap": "|confidence − Pass@1|",
+    "other": "elsewhere:",
+    "overconfident": "ECE above 0.25:",
+    "pairs": "all pairs",
+    "sd": "standard deviation",
+    "seeds_better": "seeds with a gain",
+    "six": "the six:",
+}
 # A dot parts the words of a column's name, but for the one in a number: eps0.01.loss.
 DOT = re.compile(r"\.(?!\d)")
 
@@ -17,7 +31,8 @@ def comparison(check: Check, experiment: Experiment | None) -> str:
     """A check as in "ID ECE: RLCR + CalibSFT below RLCR"; what both sides share is named once, before the colon."""
     titles = {column.name: column.title for column in experiment.columns} if experiment else {}
     row, column = check.left[0], titles.get(check.left[1]) or column_words(check.left[1])
-    how = {"below": "below", "above": "above", "close": f"within {check.margin:g} of"}[check.relation]
+    close = f"within {check.margin:g} of" if check.margin else "equal to"
+    how = {"below": "below", "above": "above", "close": close}[check.relation]
     how += f" {check.times:g} ×" if check.times != 1 else ""
     if isinstance(check.right, float):
         return f"{column}: {row} {how} {check.right:g}"
@@ -30,7 +45,7 @@ def comparison(check: Check, experiment: Experiment | None) -> str:
 
 
 def column_words(name: str) -> str:
-    """The name of a column that no table shows, as in "ID ECE gain in sd" for id.ece.gain_in_sd."""
+    """The name of a column that no table shows, as in "ID ECE standard deviation" for id.ece.sd."""
     return " ".join(_word(part) for part in DOT.split(name))
 
 
@@ -39,7 +54,7 @@ def _word(part: str) -> str:
         return part.upper()
     if part in METRICS:
         return METRICS[part].title
-    return part.replace("_", " ")
+    return WORDS.get(part, part.replace("_", " "))
 
 
 def tally(verdict: Verdict) -> str:

@@ -24,7 +24,11 @@ from calibsft.reproduction.wording import comparison, tally
             Check(("RLCR", "id.pass@1"), ("RLCR", "ood.pass@1"), "close", margin=0.03),
             "RLCR: ID Pass@1 within 0.03 of OOD Pass@1",
         ),
-        (Check(("RLCR", "id.ece.sd"), 0.02, "below"), "ID ECE sd: RLCR below 0.02"),
+        (Check(("RLCR", "id.ece.sd"), 0.02, "below"), "ID ECE standard deviation: RLCR below 0.02"),
+        (
+            Check(("Pairs", "id.ece.lower"), ("Pairs", "id.pairs"), "close"),
+            "Pairs: ID ECE lower equal to ID all pairs",
+        ),
         (
             Check(("RLCR", "eps0.01.loss"), ("Tolerance", "eps0.01"), "below"),
             "eps0.01 loss of RLCR below eps0.01 of Tolerance",

@@ -41,7 +41,7 @@ def _pairs(study: Study, splits: dict[str, list[str]]) -> dict[str, Quantity]:
     six = sorted(everything, key=lambda name: _mean_ece(study, name))[-NAMED:]
     counts = _counts(study, six)
     found |= {f"six.{metric}.lower": counts[f"{metric}.lower"] for metric in ("ece", "brier")}
-    return found | {"six.pairs": counts["ece.pairs"]} | _severe(study, everything)
+    return found | {"six.pairs": counts["pairs"]} | _severe(study, everything)
 
 
 def _counts(study: Study, names: list[str]) -> dict[str, Quantity]:
@@ -50,7 +50,7 @@ def _counts(study: Study, names: list[str]) -> dict[str, Quantity]:
     for metric, (word, sign) in COUNTED.items():
         better = [sign * _gain(study, method, name, metric) > 0 for method in FIVE for name in names]
         found[f"{metric}.{word}"] = count_of(better)
-    return {**found, "ece.pairs": exact(len(FIVE) * len(names))}
+    return {**found, "pairs": exact(len(FIVE) * len(names))}
 
 
 def _gain(study: Study, method: str, name: str, metric: str) -> Quantity:
