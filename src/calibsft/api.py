@@ -72,13 +72,16 @@ def verify(*, responses: PathLike, out: PathLike, fresh: bool = False, **options
 def measure(
     *,
     rollouts: PathLike,
-    verdicts: PathLike,
     names: Sequence[str],
     out: PathLike,
+    verdicts: PathLike | None = None,
     fresh: bool = False,
     **options: Any,
 ) -> StageResult:
-    """Measure evidence of responses, for targets that need it: `measure(…, names=["mean-logprob"], out="evidence")`."""
+    """Measure evidence of responses, for targets that need it: `measure(…, names=["mean-logprob"], out="evidence")`.
+
+    `rollouts` is a folder of rollouts, with its `verdicts`, or a file of responses.
+    """
     given = {"rollouts": rollouts, "verdicts": verdicts, "names": tuple(names), **options}
     return _perform("evidence", out, fresh, given)
 

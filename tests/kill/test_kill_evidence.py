@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from calibsft.evidence.collect import collect_evidence, read_evidence
+from calibsft.evidence.parts import run_parts
 from calibsft.evidence.settings import EvidenceSettings
 from calibsft.judge.settings import JudgeSettings
 from command_process import kill_when
@@ -29,11 +30,12 @@ def test_after_a_kill_only_what_is_missing_is_measured(server: Server, tmp_path:
     program = (
         "from pathlib import Path\n"
         "from calibsft.evidence.collect import collect_evidence\n"
+        "from calibsft.evidence.parts import run_parts\n"
         "from calibsft.evidence.settings import EvidenceSettings\n"
         "from calibsft.judge.settings import JudgeSettings\n"
         f"judge = JudgeSettings(model='m', url={server.url!r}, concurrency=1)\n"
         f"rollouts, verdicts = Path({str(run.rollouts)!r}), Path({str(run.verdicts)!r})\n"
-        f"collect_evidence({NAMES!r}, rollouts, verdicts, EvidenceSettings(), Path({str(folder)!r}), 'e', judge)\n"
+        f"collect_evidence({NAMES!r}, run_parts(rollouts, verdicts), EvidenceSettings(), Path({str(folder)!r}), 'e', judge)\n"
     )
     kill_when([sys.executable, "-c", program], lambda: len(server.bodies) > 6)
     release.set()
@@ -42,7 +44,9 @@ def test_after_a_kill_only_what_is_missing_is_measured(server: Server, tmp_path:
     whole, half = (path.stat().st_mtime_ns for path in sorted(folder.glob("part-*.parquet")))
     server.bodies = []
     judge = JudgeSettings(model="m", url=server.url)
-    facts = collect_evidence(NAMES, run.rollouts, run.verdicts, EvidenceSettings(), folder, "e", judge)
+    facts = collect_evidence(
+        NAMES, run_parts(run.rollouts, run.verdicts), EvidenceSettings(), folder, "e", judge
+    )
     assert len(server.bodies) == 2, "five replies belong to the first shard, and one to the second"
     assert facts["measured"] == {"mean-logprob": 6, "judge-score": 8}
     assert (

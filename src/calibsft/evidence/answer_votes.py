@@ -31,5 +31,10 @@ def measure(rows: pl.DataFrame, context: Context) -> pl.Series:
 
 
 ANSWER_VOTES = Evidence(
-    "answer-votes", 1, "share of the question's responses with the same answer", EXACT, measure
+    "answer-votes",
+    1,
+    "share of the question's responses with the same answer",
+    EXACT,
+    measure,
+    columns=("kind", "tolerance", "grade"),
 )

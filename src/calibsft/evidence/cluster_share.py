@@ -1,7 +1,7 @@
 """Evidence `cluster-share`: the share of a question's responses whose text means the same.
 
 Responses are embedded. Two with a cosine similarity of at least `similarity` are linked, and a cluster is a connected
-component of links. Equal texts are always linked. Does not look at answers.
+component of links. Equal texts are always linked. Answers decide nothing but the similarity, where it is left to be chosen.
 """
 
 from fractions import Fraction
@@ -19,16 +19,12 @@ from calibsft.schema import QUESTION_KEYS
 
 
 def measure(rows: pl.DataFrame, context: Context) -> pl.Series:
-    texts = rows["response"].unique(maintain_order=True).to_list()
-    scale = len(rows) / max(len(texts), 1)
-    vectors_N_D = context.embedder.embed(texts, lambda done: context.report(int(done * scale)))
-    position = {text: i for i, text in enumerate(texts)}
+    vectors_N_D, at = context.embed(rows["response"])
+    numbered = rows.select(*QUESTION_KEYS, at=pl.Series(at)).with_row_index("row")
     shares: dict[int, Fraction] = {}
-    for samples in rows.with_row_index("row").partition_by(QUESTION_KEYS):
-        at = [position[text] for text in samples["response"]]
-        shares |= zip(
-            samples["row"], cluster_shares(vectors_N_D, at, context.settings.similarity), strict=True
-        )
+    for samples in numbered.partition_by(QUESTION_KEYS):
+        found = cluster_shares(vectors_N_D, samples["at"].to_list(), context.similarity)
+        shares |= zip(samples["row"], found, strict=True)
     return exact_column(shares[row] for row in range(len(rows)))
 
 
@@ -48,7 +44,9 @@ def instrument(settings: EvidenceSettings, judge: JudgeSettings) -> str:
         raise InputError(
             "the evidence cluster-share needs a model that embeds responses; name one as evidence.embedding_model"
         )
-    return f"{settings.embedding_model} (cosine from {settings.similarity:g})"
+    given = settings.similarity
+    written = given if isinstance(given, str) else f"{given:g}"
+    return f"{settings.embedding_model} (cosine from {written})"
 
 
 CLUSTER_SHARE = Evidence(

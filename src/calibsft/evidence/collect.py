@@ -1,7 +1,7 @@
-"""Measure columns of evidence for every response of a folder of rollouts, shard by shard, resumably.
+"""Measure columns of evidence for every response, part by part, resumably.
 
-A shard of evidence has the rows of its shard of rollouts, and is written again after each column. After a kill, only the
-missing columns are measured. A column of another version or instrument is measured again.
+A part of the evidence has the rows of its part of the responses, and is written again after each column. After a kill, only
+the missing columns are measured. A column of another version or instrument is measured again.
 """
 
 import json
@@ -16,16 +16,15 @@ from calibsft.errors import InputError, unknown_name
 from calibsft.evidence import EVIDENCE
 from calibsft.evidence.context import Context
 from calibsft.evidence.evidence import Evidence
+from calibsft.evidence.parts import Part
 from calibsft.evidence.settings import EvidenceSettings
 from calibsft.judge.settings import JudgeSettings
 from calibsft.progress import Progress, warn
 from calibsft.schema import KEYS
-from calibsft.verify.verdicts import rollout_rows
 from calibsft.verify.verifier import Verifier
 
 # Under this key the metadata of a shard name the version and instrument of each column.
 SOURCES = "calibsft-evidence"
-VERDICT_COLUMNS = ("answer", "grade", "correct", "reason", "confidence")
 
 
 def choose_evidence(names: Sequence[str], settings: EvidenceSettings, judge: JudgeSettings) -> dict[str, str]:
@@ -40,8 +39,7 @@ def choose_evidence(names: Sequence[str], settings: EvidenceSettings, judge: Jud
 
 def collect_evidence(
     names: Sequence[str],
-    rollouts: Path,
-    verdicts: Path,
+    parts: Sequence[Part],
     settings: EvidenceSettings,
     folder: Path,
     label: str,
@@ -49,24 +47,21 @@ def collect_evidence(
     device: str = "auto",
     dtype: str = "auto",
 ) -> dict[str, Any]:
-    """Write a shard of evidence into `folder` for every shard of rollouts; returns facts for the manifest.
+    """Write evidence into `folder` for every part of the responses; returns facts for the manifest.
 
-    `verdicts` is the folder of the verdicts on `rollouts`, and `label` the name of this work in progress lines.
+    `label` is the name of this work in progress lines.
     """
     sources = choose_evidence(names, settings, judge)
-    plan = shards(rollouts)
-    if not plan:
-        raise InputError(
-            f"{rollouts}: no rollouts there (part-*.parquet); give the folder of a rollout stage"
-        )
-    known = {shard: _known(folder / shard.name, shard, sources) for shard in plan}
-    total = sum(len(found) for found in known.values()) * len(sources)
-    done = sum(len(found) * (found.width - len(KEYS)) for found in known.values())
+    known = [_known(folder / part.name, part, sources) for part in parts]
+    total = sum(map(len, known)) * len(sources)
+    done = sum(len(found) * (found.width - len(KEYS)) for found in known)
     with Progress(label, total, "values", done) as progress, Verifier() as verifier:
-        context = Context(settings, judge, folder / JUDGE_CACHE, device, dtype, verifier, progress)
-        for shard, found in known.items():
-            _complete(folder / shard.name, shard, verdicts, found, sources, context)
-    return _facts(folder, sources)
+        cache = folder / JUDGE_CACHE
+        context = Context(settings, judge, cache, device, dtype, verifier, progress, parts[0].rows)
+        for part, found in zip(parts, known, strict=True):
+            _complete(folder / part.name, part, found, sources, context)
+        chosen = {"similarity": context.similarity} if "cluster-share" in sources else {}
+    return {**_facts(folder, sources), **chosen}
 
 
 def read_evidence(*folders: Path) -> pl.LazyFrame:
@@ -83,9 +78,9 @@ def read_evidence(*folders: Path) -> pl.LazyFrame:
     )
 
 
-def _known(path: Path, shard: Path, sources: dict[str, str]) -> pl.DataFrame:
-    """The keys of a shard's responses, with the columns that are up to date."""
-    keys = pl.read_parquet(shard, columns=list(KEYS)).select(KEYS)
+def _known(path: Path, part: Part, sources: dict[str, str]) -> pl.DataFrame:
+    """The keys of a part's responses, with the columns that are up to date."""
+    keys = part.keys()
     if not path.is_file():
         return keys
     try:
@@ -94,39 +89,33 @@ def _known(path: Path, shard: Path, sources: dict[str, str]) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, OSError, ValueError):
         found = pl.DataFrame()
     if not set(KEYS) <= set(found.columns) or not found.select(KEYS).equals(keys):
-        warn(f"{path} is damaged or does not hold the responses of {shard}: it is measured again")
+        warn(f"{path} is damaged or does not hold the responses of {part.source}: it is measured again")
         return keys
     current = [name for name in sources if name in found.columns and made_by.get(name) == sources[name]]
     return found.select(*KEYS, *current)
 
 
-def _complete(
-    path: Path, shard: Path, verdicts: Path, found: pl.DataFrame, sources: dict[str, str], context: Context
-) -> None:
-    """Measure the missing columns of a shard, and write it after each; columns without a name in `sources` are removed."""
+def _complete(path: Path, part: Part, found: pl.DataFrame, sources: dict[str, str], context: Context) -> None:
+    """Measure the missing columns of a part, and write it after each; columns without a name in `sources` are removed."""
     missing = [name for name in sources if name not in found.columns]
     if not missing and len(pl.read_parquet_schema(path)) > found.width:
         _write(path, found, sources)
-    rows = _rows(shard, verdicts) if missing else pl.DataFrame()
+    rows = part.rows() if missing else pl.DataFrame()
     for name in missing:
+        _require(EVIDENCE[name], rows, part)
         found = found.with_columns(_measured(EVIDENCE[name], rows, context))
         _write(path, found, sources)
         context.finish_column(len(rows))
 
 
-def _rows(shard: Path, verdicts: Path) -> pl.DataFrame:
-    """A shard's responses with their questions and verdicts."""
-    path = verdicts / shard.name
-    if not path.is_file():
-        raise InputError(f"{path}: the verdicts on {shard} are missing; verify those rollouts first")
-    graded = pl.read_parquet(path, columns=[*KEYS, *VERDICT_COLUMNS])
-    asked = rollout_rows(shard).rename({"grader": "kind"})
-    rows = asked.join(graded, on=KEYS, how="left", validate="1:1", maintain_order="left")
-    if rows["grade"].null_count():
+def _require(evidence: Evidence, rows: pl.DataFrame, part: Part) -> None:
+    """Refuse a user's file without a column that the evidence is made of."""
+    missing = [name for name in evidence.columns if name not in rows.columns]
+    if missing:
         raise InputError(
-            f"{path}: some responses of {shard} have no verdict there; verify those rollouts again"
+            f"{part.source}: the evidence {evidence.name} needs the columns {', '.join(missing)}; add them to the file, or give"
+            " rollouts and their verdicts"
         )
-    return rows
 
 
 def _measured(evidence: Evidence, rows: pl.DataFrame, context: Context) -> pl.Series:

@@ -30,9 +30,12 @@ class Evidence:
     dtype
         The column's type; `EXACT` for exact rationals.
     measure
-        Makes the column of one shard's rows, null where there is no value. A shard has all responses of its
-        questions. Columns: dataset, question_id, sample, response, token_ids, finished, ending, mean_logprob,
-        confidence_entropy, answer, grade, correct, reason, confidence; question, gold (lists), kind, tolerance.
+        Makes the column of one part's rows, null where there is no value. A part has all responses of its
+        questions. Columns: dataset, question_id, sample, response, finished, question, answer; of rollouts also
+        token_ids, ending, mean_logprob, confidence_entropy, grade, correct, reason, confidence, gold (lists), kind,
+        tolerance.
+    columns
+        Those of them that it reads and that a user's file may lack.
     instrument
         The model and settings that decide the values, as text; refuses settings without them. Values of another
         instrument are measured again.
@@ -44,6 +47,7 @@ class Evidence:
     dtype: pl.DataType | type[pl.DataType]
     measure: Callable[[pl.DataFrame, Context], pl.Series]
     instrument: Callable[[EvidenceSettings, JudgeSettings], str] = lambda settings, judge: ""
+    columns: tuple[str, ...] = ()
 
     def source(self, settings: EvidenceSettings, judge: JudgeSettings) -> str:
         """The name, version and instrument of the column, as text."""

@@ -1,6 +1,6 @@
 """Evidence `mean-logprob`: the mean log-probability of the response's tokens under the model that sampled it.
 
-At temperature 1, in nats, as the rollouts recorded it. Null if some tokens were not sampled. Does not run the model.
+At temperature 1, in nats, as the rollouts or the user's file have it. Null if some tokens were not sampled. Does not run the model.
 """
 
 import polars as pl
@@ -14,5 +14,10 @@ def measure(rows: pl.DataFrame, context: Context) -> pl.Series:
 
 
 MEAN_LOGPROB = Evidence(
-    "mean-logprob", 1, "mean token log-probability under the model that sampled it", pl.Float32, measure
+    "mean-logprob",
+    1,
+    "mean token log-probability under the model that sampled it",
+    pl.Float32,
+    measure,
+    columns=("mean_logprob",),
 )

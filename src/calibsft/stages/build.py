@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 
-from calibsft.artifacts import CARD, file_hash
+from calibsft.artifacts import CARD, file_hash, read_manifest
 from calibsft.artifacts.lineage import CALIBSFT, WARMUP
 from calibsft.errors import InputError
 from calibsft.evidence.collect import read_evidence
@@ -19,7 +19,7 @@ from calibsft.responses.formats import Format, get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
 from calibsft.settings import Mark, Metavar, Seed
 from calibsft.stages.common import ColumnNames
-from calibsft.stages.graded_rollouts import GradedRollouts
+from calibsft.stages.graded_rollouts import GradedRollouts, evidence_hashes
 from calibsft.stages.published import PublishedStage
 from calibsft.stages.stage import Facts
 from calibsft.targets import TargetSection, get_target
@@ -104,7 +104,7 @@ class BuildStage(PublishedStage):
 
     def inputs(self) -> dict[str, str]:
         if not self._is_run:
-            return {"pool": file_hash(self.source[0])}
+            return {"pool": file_hash(self.source[0]), **evidence_hashes(self.evidence)}
         return self._folders.inputs()
 
     def shaped_by(self) -> dict[str, Any]:
@@ -129,7 +129,10 @@ class BuildStage(PublishedStage):
             )
         origin = self._folders.lineage() if self._is_run else {}
         step = WARMUP if imitates else CALIBSFT
-        return {**origin, "step": step, "rows": summary.rows, "group_size": summary.group_size}
+        facts = {**origin, "step": step, "rows": summary.rows, "group_size": summary.group_size}
+        # Which models and rubrics the labels come from.
+        measured = [read_manifest(one).get("evidence", {}) for one in self.evidence]
+        return {**facts, "evidence": measured} if measured else facts
 
     def results(self, folder: Path) -> dict[str, Any]:
         return BuildSummary.read(folder).to_json()

@@ -45,9 +45,7 @@ class GradedRollouts:
         found: dict[str, str] = {}
         for number, pair in enumerate(zip(self.rollouts, self.verdicts, strict=True)):
             found |= {_numbered(stage, number): content for stage, content in verified(*pair).items()}
-        for number, folder in enumerate(self.evidence):
-            found[_numbered("evidence", number)] = read_manifest(folder)["content_hash"]
-        return found
+        return found | evidence_hashes(self.evidence)
 
     def format(self, given: Format | None) -> Format:
         """How the responses write their confidence: the format of all verdicts, and `given` if there is one."""
@@ -74,6 +72,14 @@ class GradedRollouts:
         """The lineage of the model that gave the responses, where it is known and the same for all of them."""
         known = [lineage_in(folder) for folder in self.rollouts]
         return known[0] if all(facts == known[0] for facts in known) else {}
+
+
+def evidence_hashes(folders: Folders) -> dict[str, str]:
+    """The content hashes of folders of evidence."""
+    return {
+        _numbered("evidence", number): read_manifest(folder)["content_hash"]
+        for number, folder in enumerate(folders)
+    }
 
 
 def _numbered(stage: str, number: int) -> str:

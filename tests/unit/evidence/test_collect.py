@@ -14,6 +14,7 @@ from calibsft.errors import InputError
 from calibsft.evidence import EVIDENCE
 from calibsft.evidence.collect import choose_evidence, collect_evidence, read_evidence
 from calibsft.evidence.context import Context
+from calibsft.evidence.parts import run_parts
 from calibsft.evidence.settings import EvidenceSettings
 from calibsft.judge.settings import JudgeSettings
 from calibsft.schema import KEYS
@@ -49,7 +50,12 @@ def watch(monkeypatch: pytest.MonkeyPatch, name: str, seen: list[str], version: 
 
 def collect(run: Run, folder: Path, names: list[str] = NAMES, **settings: Any) -> dict[str, Any]:
     return collect_evidence(
-        names, run.rollouts, run.verdicts, EvidenceSettings(**settings), folder, "evidence", device="cpu"
+        names,
+        run_parts(run.rollouts, run.verdicts),
+        EvidenceSettings(**settings),
+        folder,
+        "evidence",
+        device="cpu",
     )
 
 
@@ -106,7 +112,7 @@ def test_another_instrument_is_measured_again(
     run: Run, tmp_path: Path, random_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, measured: list[str]
 ) -> None:
     watch(monkeypatch, "cluster-share", measured)
-    settings = {"embedding_model": str(random_checkpoint), "similarity": 0.5}
+    settings: dict[str, Any] = {"embedding_model": str(random_checkpoint), "similarity": 0.5}
     names = [*NAMES, "cluster-share"]
     collect(run, tmp_path / "e", names, **settings)
     measured.clear()
@@ -193,9 +199,10 @@ def loaded_by(run: Run, folder: Path, names: list[str]) -> list[str]:
     program = (
         "import sys; from pathlib import Path\n"
         "from calibsft.evidence.collect import collect_evidence\n"
+        "from calibsft.evidence.parts import run_parts\n"
         "from calibsft.evidence.settings import EvidenceSettings\n"
         f"rollouts, verdicts = Path({str(run.rollouts)!r}), Path({str(run.verdicts)!r})\n"
-        f"collect_evidence({names!r}, rollouts, verdicts, EvidenceSettings(), Path({str(folder)!r}), 'evidence')\n"
+        f"collect_evidence({names!r}, run_parts(rollouts, verdicts), EvidenceSettings(), Path({str(folder)!r}), 'evidence')\n"
         "print(*sys.modules)"
     )
     command = [sys.executable, "-c", program]

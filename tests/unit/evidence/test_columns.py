@@ -17,6 +17,7 @@ from calibsft.evidence import EVIDENCE
 from calibsft.evidence.cluster_share import cluster_shares
 from calibsft.evidence.collect import collect_evidence, read_evidence
 from calibsft.evidence.evidence import EXACT, exact_column
+from calibsft.evidence.parts import run_parts
 from calibsft.evidence.settings import EvidenceSettings
 from calibsft.judge.settings import JudgeSettings
 from calibsft.responses.formats import FORMATS
@@ -37,7 +38,7 @@ def column(
     run: Run, folder: Path, name: str, settings: EvidenceSettings = PLAIN, **options: Any
 ) -> pl.Series:
     collect_evidence(
-        [name], run.rollouts, run.verdicts, settings, folder, "evidence", device="cpu", **options
+        [name], run_parts(run.rollouts, run.verdicts), settings, folder, "evidence", device="cpu", **options
     )
     return read_evidence(folder).collect()[name]
 
