@@ -29,6 +29,7 @@ HUB_MODELS = {
     "Qwen/Qwen3-8B": "main",
     "Qwen/Qwen2.5-Coder-1.5B-Instruct": "main",
     "org/name": "v1.0",
+    "sentence-transformers/all-MiniLM-L6-v2": "main",
 }
 LOCAL_MODELS = ("M", "MODEL", "CHECKPOINT", "tuned/model", "smollm2-135m")
 # The fields of a benchmark's rows on the Hub, without what none of its readers asks for.
@@ -280,13 +281,15 @@ def questions(count: int) -> Iterable[dict[str, object]]:
 
 
 def pool() -> Iterable[dict[str, object]]:
+    """Right responses give one answer, wrong ones several."""
     for k, text in enumerate(products(SOME)):
         for i in range(SAMPLES):
+            correct = i < k % SAMPLES
             yield {
                 "question_id": text,
                 "question": text,
-                "response": response(str(i), "0.90"),
-                "correct": i < k % SAMPLES,
+                "response": response("0" if correct else str(1 + i % 3), "0.90"),
+                "correct": correct,
             }
 
 
