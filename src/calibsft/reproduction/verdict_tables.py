@@ -101,10 +101,8 @@ def _against(check: Check, left: float | None, right: float | None, otherwise: s
 
 
 def _why(verdict: Verdict, reasons: Mapping[str, str]) -> str:
-    """Why a claim cannot be tested, or the reason that was written for one that does not hold."""
-    if verdict.outcome is Outcome.UNTESTABLE:
-        return verdict.untestable
-    return "" if verdict.outcome is Outcome.HOLDS else reasons.get(verdict.claim.id, "")
+    """The reason that was written for a claim that does not simply hold, or what there is no value for."""
+    return "" if verdict.outcome is Outcome.HOLDS else reasons.get(verdict.claim.id, verdict.untestable)
 
 
 def checks_text(verdicts: Sequence[Verdict]) -> str:
