@@ -18,6 +18,7 @@ LOOKS: dict[Outcome, dict[str, Any]] = {
     Outcome.UNDECIDED: {"marker": "o", "facecolors": "none", "edgecolors": GREY},
     Outcome.UNTESTABLE: {"marker": "_", "color": GREY},
 }
+LONGEST_TITLE = 60
 WIDTH_INCHES, ROW_INCHES, MARGIN_INCHES = 8.4, 0.27, 0.6
 
 
@@ -52,7 +53,7 @@ def _draw(rows: Mapping[str, Sequence[Outcome]]) -> Figure | None:
             label=f"{outcome.value} ({len(places)})",
             **look,
         )
-    ax.set_yticks(range(len(rows)), [short(title) for title in rows])
+    ax.set_yticks(range(len(rows)), [short(title, LONGEST_TITLE) for title in rows])
     ax.set(xticks=[], xlim=(-0.5, max(map(len, rows.values())) - 0.5), ylim=(len(rows) - 0.5, -0.5))
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)

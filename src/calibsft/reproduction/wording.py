@@ -29,6 +29,11 @@ DOT = re.compile(r"\.(?!\d)")
 
 def comparison(check: Check, experiment: Experiment | None) -> str:
     """A check as in "ID ECE: RLCR + CalibSFT below RLCR"; what both sides share is named once, before the colon."""
+    words = _compared(check, experiment)
+    return words[:1].upper() + words[1:] if words[:1].isascii() else words  # ε stays small
+
+
+def _compared(check: Check, experiment: Experiment | None) -> str:
     titles = {column.name: column.title for column in experiment.columns} if experiment else {}
     row, column = check.left[0], titles.get(check.left[1]) or column_words(check.left[1])
     close = f"within {check.margin:g} of" if check.margin else "equal to"
@@ -52,6 +57,8 @@ def column_words(name: str) -> str:
 def _word(part: str) -> str:
     if part in SPLITS:
         return part.upper()
+    if part.startswith("eps"):
+        return f"ε = {part.removeprefix('eps')}"
     if part in METRICS:
         return METRICS[part].title
     return WORDS.get(part, part.replace("_", " "))

@@ -31,7 +31,7 @@ from calibsft.reproduction.wording import comparison, tally
         ),
         (
             Check(("RLCR", "eps0.01.loss"), ("Tolerance", "eps0.01"), "below"),
-            "eps0.01 loss of RLCR below eps0.01 of Tolerance",
+            "ε = 0.01 loss of RLCR below ε = 0.01 of Tolerance",
         ),
     ],
 )
