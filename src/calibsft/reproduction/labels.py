@@ -66,7 +66,7 @@ def margin(folder: Path) -> float:
     """The mean difference between the labels of right and of wrong responses to one question."""
     rows = pl.read_parquet(folder / LABEL_TABLE).drop_nulls(LABEL)
     value = pl.col(LABEL[0]).cast(pl.Float64) / pl.col(LABEL[1]).cast(pl.Float64)
-    means = rows.group_by(QUESTION_KEYS).agg(
+    means = rows.group_by(QUESTION_KEYS, maintain_order=True).agg(
         right=value.filter("correct").mean(), wrong=value.filter(~pl.col("correct")).mean()
     )
     found = means.drop_nulls().select((pl.col("right") - pl.col("wrong")).mean()).item()

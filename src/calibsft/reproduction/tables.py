@@ -16,6 +16,7 @@ from calibsft.reproduction.experiment import Cells, Experiment, metric_column
 from calibsft.reproduction.quantity import Estimate, estimate
 
 MISSING = "–"
+CSV_DIGITS = 12
 LATEX_SPECIAL = re.compile(r"([&%$#_{}])")
 LATEX_WORDS = {"±": r"$\pm$", "≤": r"$\le$", "→": r"$\to$", "↑": r"$\uparrow$", "↓": r"$\downarrow$", "λ": r"$\lambda$",
                "ε": r"$\epsilon$", "−": "--", "–": "--"}  # fmt: skip
@@ -88,9 +89,14 @@ def csv_text(cells: Cells, paper: Mapping[str, Mapping[str, float]]) -> str:
     for row, found in cells.items():
         for column, quantity in found.items():
             one = estimate(quantity)
-            values = [getattr(one, name) for name in Estimate.__dataclass_fields__]
+            values = [in_csv(getattr(one, name)) for name in Estimate.__dataclass_fields__]
             writer.writerow([row, column, *values, paper.get(row, {}).get(column)])
     return text.getvalue()
+
+
+def in_csv(value: float | None) -> float | None:
+    """A number without the digits in which sums of another order differ."""
+    return value if value is None else round(value, CSV_DIGITS) + 0.0  # no −0.0
 
 
 def latex_text(tables: Sequence[Table]) -> str:

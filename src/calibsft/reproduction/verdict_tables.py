@@ -10,7 +10,7 @@ import numpy as np
 from calibsft.report.markup import Cell, Table
 from calibsft.reproduction.claims import Check, paper_numbers
 from calibsft.reproduction.experiment import Experiment
-from calibsft.reproduction.tables import MISSING
+from calibsft.reproduction.tables import MISSING, in_csv
 from calibsft.reproduction.verdicts import Judged, Outcome, Verdict, deciding
 from calibsft.reproduction.wording import comparison, tally
 
@@ -119,7 +119,7 @@ def checks_text(verdicts: Sequence[Verdict]) -> str:
             right = check.right if isinstance(check.right, float) else " | ".join(check.right)
             writer.writerow(
                 [verdict.claim.id, " | ".join(check.left), check.relation, check.times, right, check.margin,
-                 *_in_paper(verdict.claim.experiment, check), one.left, one.right, found.value, found.low, found.high,
+                 *_in_paper(verdict.claim.experiment, check), *map(in_csv, (one.left, one.right, found.value, found.low, found.high)),
                  one.outcome.value]
             )  # fmt: skip
     return text.getvalue()
