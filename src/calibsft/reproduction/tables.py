@@ -96,7 +96,7 @@ def csv_text(cells: Cells, paper: Mapping[str, Mapping[str, float]]) -> str:
 
 def in_csv(value: float | None) -> float | None:
     """A number without the digits in which sums of another order differ."""
-    return value if value is None else round(value, CSV_DIGITS) + 0.0  # no −0.0
+    return round(value, CSV_DIGITS) + 0.0 if isinstance(value, float) else value  # no −0.0
 
 
 def latex_text(tables: Sequence[Table]) -> str:
