@@ -109,7 +109,7 @@ def test_equal_numbers_are_on_neither_side() -> None:
 def test_seeds_without_a_value_are_left_out_and_few_draws_make_no_interval() -> None:
     found = estimate(by_seed([0.4, np.nan, 0.6]))
     assert (found.value, found.seeds) == (pytest.approx(0.5), 2)
-    few = np.array([[0.5, 0.4, np.nan, np.nan]])
+    few = np.array([[0.5, 0.4, 0.45, np.nan, np.nan, np.nan]])
     assert estimate(few).value == 0.5 and np.isnan(estimate(few).low)
     rows = {"a": {"x": few}}
     assert judge_check(Check(("a", "x"), 0.9, "below"), rows).outcome is Outcome.UNDECIDED
