@@ -1,7 +1,7 @@
 """Measurements of each response besides its verdict: columns that targets, estimators, RL and reports read.
 
 Each kind of evidence is one file with one `Evidence`, listed in `EVIDENCE`. `collect_evidence` measures the named columns
-shard by shard; `read_evidence` reads them. Does not turn evidence into a confidence or a target.
+part by part; `read_evidence` reads them. Does not turn evidence into a confidence or a target.
 """
 
 from calibsft.evidence.answer_votes import ANSWER_VOTES

@@ -5,6 +5,7 @@ component of links. Equal texts are always linked. Answers decide nothing but th
 """
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from calibsft.errors import InputError
 from calibsft.evidence.context import Context
 from calibsft.evidence.evidence import EXACT, Evidence, exact_column
-from calibsft.evidence.settings import EvidenceSettings
+from calibsft.evidence.settings import AUTO, EvidenceSettings
 from calibsft.judge.settings import JudgeSettings
 from calibsft.schema import QUESTION_KEYS
 
@@ -49,6 +50,16 @@ def instrument(settings: EvidenceSettings, judge: JudgeSettings) -> str:
     return f"{settings.embedding_model} (cosine from {written})"
 
 
+def facts(context: Context) -> dict[str, Any]:
+    return {"similarity": context.similarity} if context.settings.similarity == AUTO else {}
+
+
 CLUSTER_SHARE = Evidence(
-    "cluster-share", 1, "share of the question's responses that mean the same", EXACT, measure, instrument
+    "cluster-share",
+    1,
+    "share of the question's responses that mean the same",
+    EXACT,
+    measure,
+    instrument,
+    facts=facts,
 )

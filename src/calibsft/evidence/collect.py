@@ -16,7 +16,7 @@ from calibsft.errors import InputError, unknown_name
 from calibsft.evidence import EVIDENCE
 from calibsft.evidence.context import Context
 from calibsft.evidence.evidence import Evidence
-from calibsft.evidence.parts import Part
+from calibsft.evidence.parts import OPTIONAL, Part
 from calibsft.evidence.settings import EvidenceSettings
 from calibsft.judge.settings import JudgeSettings
 from calibsft.progress import Progress, warn
@@ -60,8 +60,8 @@ def collect_evidence(
         context = Context(settings, judge, cache, device, dtype, verifier, progress, parts[0].rows)
         for part, found in zip(parts, known, strict=True):
             _complete(folder / part.name, part, found, sources, context)
-        chosen = {"similarity": context.similarity} if "cluster-share" in sources else {}
-    return {**_facts(folder, sources), **chosen}
+        measured = {key: value for name in sources for key, value in EVIDENCE[name].facts(context).items()}
+    return {**_facts(folder, sources), **measured}
 
 
 def read_evidence(*folders: Path) -> pl.LazyFrame:
@@ -113,8 +113,8 @@ def _require(evidence: Evidence, rows: pl.DataFrame, part: Part) -> None:
     missing = [name for name in evidence.columns if name not in rows.columns]
     if missing:
         raise InputError(
-            f"{part.source}: the evidence {evidence.name} needs the columns {', '.join(missing)}; add them to the file, or give"
-            " rollouts and their verdicts"
+            f"{part.source}: the evidence {evidence.name} needs {', '.join(missing)}, which these responses do not have;"
+            f" {'add the column, or ' if set(missing) <= set(OPTIONAL) else ''}give rollouts and their verdicts"
         )
 
 

@@ -73,25 +73,29 @@ class Context:
 
         Says what it links, so that a similarity that does not suit the encoder is seen.
         """
-        found, rows = Similarities(), self.first()
+        given, rows = self.settings.similarity, self.first()
+        found = Similarities(None if given == AUTO else float(given))
         vectors_N_D, at = self.embed(rows["response"])
         numbered = rows.select(*QUESTION_KEYS, "answer", at=pl.Series(at))
         for samples in numbered.partition_by(QUESTION_KEYS):
-            found.add(vectors_N_D[samples["at"].to_numpy()], samples["answer"])
-        best, given = found.best(), self.settings.similarity
-        if best is None:
-            if given == AUTO:
-                raise InputError(
-                    "no question has responses with the same answer and responses with different ones, so no similarity can be"
-                    " chosen; name one as evidence.similarity"
-                )
+            texts = samples["at"].to_list()
+            found.add(vectors_N_D[texts], texts, samples["answer"])
+        best = found.best()
+        if given != AUTO:
+            told = [str(one) for one in (found.at(float(given)), best) if one is not None]
+            info(f"cluster-share: {'; '.join(told) or 'no answers to compare'} ({self._rule(rows)})")
             return float(given)
-        rule = f"of {best.pairs:,} pairs; the largest difference is the rule"
-        if given == AUTO:
-            info(f"cluster-share: {best} ({rule})")
-            return best.similarity
-        info(f"cluster-share: {found.at(float(given))}; {best} ({rule})")
-        return float(given)
+        if best is None:
+            raise InputError(
+                f"of the first {len(rows):,} responses, those with the same answer are not more similar than others, so no"
+                " similarity can be chosen; name one as evidence.similarity"
+            )
+        info(f"cluster-share: {best} ({self._rule(rows)})")
+        return best.similarity
+
+    @staticmethod
+    def _rule(rows: pl.DataFrame) -> str:
+        return f"the rule: the largest difference, on the first {len(rows):,} responses"
 
     def judge(self, rubric: Rubric[V]) -> Judge[V]:
         """The judge that is asked by `rubric`."""

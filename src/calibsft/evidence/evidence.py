@@ -6,6 +6,7 @@ Does not know the evidence: `calibsft.evidence.EVIDENCE` lists it.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import polars as pl
 
@@ -36,6 +37,8 @@ class Evidence:
         tolerance.
     columns
         Those of them that it reads and that a user's file may lack.
+    facts
+        What the manifest says of how it was measured, beside the instrument.
     instrument
         The model and settings that decide the values, as text; refuses settings without them. Values of another
         instrument are measured again.
@@ -48,6 +51,7 @@ class Evidence:
     measure: Callable[[pl.DataFrame, Context], pl.Series]
     instrument: Callable[[EvidenceSettings, JudgeSettings], str] = lambda settings, judge: ""
     columns: tuple[str, ...] = ()
+    facts: Callable[[Context], dict[str, Any]] = lambda context: {}
 
     def source(self, settings: EvidenceSettings, judge: JudgeSettings) -> str:
         """The name, version and instrument of the column, as text."""

@@ -27,6 +27,7 @@ REQUIRED = ("question_id", "question", "response")
 FILLED = ("question_id", "question", "sample", "finished", "dataset")
 PART_ROWS = 10_000
 LOGPROB = "mean_logprob"
+OPTIONAL = (LOGPROB,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,9 @@ def file_parts(path: Path, dialect: Dialect = OURS) -> list[Part]:
         text_column(path, frame, "question"),
         text_column(path, frame, "response").fill_null(""),
     )
+    # Other columns of the file may have the names of ours below.
+    read = [*KEYS, "question", "response", "finished", *(name for name in OPTIONAL if name in frame.columns)]
+    frame = frame.select(read)
     if LOGPROB in frame.columns:
         frame = frame.with_columns(_logprobs(path, frame[LOGPROB]))
     # How many rows the questions before this one have, in the order in which questions first appear.
@@ -97,6 +101,10 @@ def file_parts(path: Path, dialect: Dialect = OURS) -> list[Part]:
 
 
 def _logprobs(path: Path, given: pl.Series) -> pl.Series:
+    if given.dtype.is_nested():
+        raise InputError(
+            f"{path}: column {LOGPROB} holds lists or records; write one number for each response"
+        )
     numbers = given.cast(pl.Float32, strict=False)
     wrong = given.is_not_null() & (numbers.is_null() | numbers.is_nan() | (numbers > 0))
     refuse_where(

@@ -5,13 +5,15 @@ takes the similarity, in hundredths, at which the shares of linked pairs differ 
 Answers are compared as texts. Does not embed anything.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 HUNDREDTHS = 100
+# Responses of a question whose pairs are looked at: enough to choose by, and the pairs stay few.
+MOST = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,41 +33,55 @@ class Separation:
 
 
 class Similarities:
-    """The cosines of pairs of responses to one question, counted by hundredths, with and without the same answer."""
+    """The cosines of pairs of responses to one question, counted by whether their answers are the same.
 
-    def __init__(self) -> None:
-        # By whether the answers are the same: pairs with a cosine of at least k hundredths, k = 0 … 100.
-        self._reaching = np.zeros((2, HUNDREDTHS + 1), dtype=np.int64)
+    `given` is a similarity of the user's, which is counted beside the hundredths.
+    """
+
+    def __init__(self, given: float | None = None) -> None:
+        hundredths = [k / HUNDREDTHS for k in range(1, HUNDREDTHS + 1)]
+        self._grid = np.unique([*hundredths, *([] if given is None else [given])])
+        self._hundredths = np.searchsorted(self._grid, hundredths)
+        # Without and with the same answer: pairs with at least each cosine of the grid, and all pairs.
+        self._reaching = np.zeros((2, len(self._grid)), dtype=np.int64)
         self._pairs = np.zeros(2, dtype=np.int64)
 
-    def add(self, vectors_N_D: NDArray[np.floating], answers: Iterable[str | None]) -> None:
-        """Count the pairs of one question's responses; responses without an answer are left out."""
-        texts = [None if answer is None else " ".join(answer.split()).casefold() for answer in answers]
-        known = [place for place, text in enumerate(texts) if text is not None]
+    def add(
+        self, vectors_N_D: NDArray[np.floating], texts: Sequence[int], answers: Iterable[str | None]
+    ) -> None:
+        """Count the pairs of one question's responses; responses without an answer are left out.
+
+        `texts` are numbers of the responses' texts: equal texts are as similar as can be, whatever rounding makes of them.
+        """
+        written = [None if answer is None else " ".join(answer.split()).casefold() for answer in answers]
+        known = [place for place, answer in enumerate(written) if answer is not None][:MOST]
+        codes = {answer: code for code, answer in enumerate(dict.fromkeys(written))}
+        answer_N = np.array([codes[written[place]] for place in known], dtype=np.int64)
+        text_N = np.asarray(texts)[known]
         upper = np.triu_indices(len(known), 1)
-        cosines = (vectors_N_D[known] @ vectors_N_D[known].T)[upper]
-        named = np.array([texts[place] for place in known], dtype=object)
-        same = (named[:, None] == named[None, :])[upper]
-        grid = np.arange(HUNDREDTHS + 1) / HUNDREDTHS
+        cosines_N_N = vectors_N_D[known] @ vectors_N_D[known].T
+        cosines = np.where(text_N[:, None] == text_N, 1.0, cosines_N_N)[upper]
+        same = (answer_N[:, None] == answer_N)[upper]
         for kind, chosen in enumerate((cosines[~same], cosines[same])):
             self._pairs[kind] += len(chosen)
-            ordered = np.sort(chosen)
-            self._reaching[kind] += len(chosen) - np.searchsorted(ordered, grid)
+            self._reaching[kind] += len(chosen) - np.searchsorted(np.sort(chosen), self._grid)
 
     def at(self, similarity: float) -> Separation | None:
-        """What a similarity links, to a hundredth; None without pairs of both kinds."""
-        return self._separation(round(similarity * HUNDREDTHS))
+        """What a similarity of the grid links; None without pairs of both kinds."""
+        return self._separation(int(np.searchsorted(self._grid, similarity)))
 
     def best(self) -> Separation | None:
-        """The choice of the rule; None without pairs of both kinds."""
+        """The choice of the rule; None if no similarity links more pairs with the same answer than others."""
         if not self._pairs.all():
             return None
-        different, same = self._reaching / self._pairs[:, None]
+        different, same = self._reaching[:, self._hundredths] / self._pairs[:, None]
         gap = np.round(same - different, 12)
-        return self._separation(int(np.flatnonzero(gap == gap.max())[-1]))
+        if gap.max() <= 0:
+            return None
+        return self._separation(int(self._hundredths[np.flatnonzero(gap == gap.max())[-1]]))
 
-    def _separation(self, hundredths: int) -> Separation | None:
+    def _separation(self, place: int) -> Separation | None:
         if not self._pairs.all():
             return None
-        different, same = self._reaching[:, hundredths] / self._pairs
-        return Separation(hundredths / HUNDREDTHS, float(same), float(different), int(self._pairs.sum()))
+        different, same = self._reaching[:, place] / self._pairs
+        return Separation(float(self._grid[place]), float(same), float(different), int(self._pairs.sum()))

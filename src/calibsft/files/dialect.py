@@ -22,6 +22,7 @@ from calibsft.progress import warn
 OUR_COLUMNS = (
     "question_id", "dataset", "sample", "question", "response", "confidence", "correct", "gold", "kind", "tolerance",
     "answer", "split", "finished", "well_formed", "reason", "token_ids", "local_correct", "strong_correct", "strong_tokens",
+    "mean_logprob",
 )  # fmt: skip
 COLUMNS_HELP = "Names of columns in the file, if they differ from ours, e.g. correct=is_correct,confidence=prob. Repeatable."
 SCALE_HELP = (

@@ -23,8 +23,8 @@ TITLE = "The paper's claims at playground scale"
 LEAD = (
     "This study makes every table and figure of the paper again, on a small world that you can inspect completely. Each"
     " claim of the paper is compared with our results. It holds if the whole interval over training seeds and questions"
-    " lies on the claimed side, does not hold if it lies on the other side, and is undecided otherwise. No verdict is"
-    " written by hand."
+    " lies on the claimed side, does not hold if it lies on the other side, and is undecided otherwise. What has no value"
+    " here is not testable. No verdict is written by hand."
 )
 ONE_SEED = "one: no interval here covers other trainings"
 PACKAGES = ("torch", "transformers", "trl", "numpy", "polars")

@@ -58,18 +58,18 @@ def estimate(quantity: Quantity) -> Estimate:
     """The mean over seeds with a 95 % interval for other seeds and other questions.
 
     The two sources of chance are independent, so their half-widths add as squares: Student's for the few seeds, normal for
-    draws of questions. Seeds without a value are left out; a quantity without any is NaN, and so are the ends of the
-    interval if less than half of the draws have a value.
+    draws of questions. Seeds without a value are left out; a quantity without any is NaN. The ends of the interval are NaN if
+    only one of several seeds has a value, or less than half of the draws.
     """
     from scipy.stats import norm, t
 
-    quantity = quantity[~np.isnan(quantity[:, 0])]
+    asked, quantity = len(quantity), quantity[~np.isnan(quantity[:, 0])]
     values = quantity[:, 0]
     if not len(values):
         return Estimate(np.nan, np.nan, np.nan, None, 0)
     seeds, value = len(values), float(values.mean())
     deviation = float(values.std(ddof=1)) if seeds > 1 else None
-    half = 0.0
+    half = np.nan if seeds == 1 < asked else 0.0
     if deviation:
         half = float(t.ppf((1 + LEVEL) / 2, seeds - 1)) * deviation / seeds**0.5
     if quantity.shape[1] > 1:

@@ -10,6 +10,7 @@ import numpy as np
 from calibsft.report.markup import Cell, Table
 from calibsft.reproduction.claims import Check, paper_numbers
 from calibsft.reproduction.experiment import Experiment
+from calibsft.reproduction.quantity import Estimate
 from calibsft.reproduction.tables import MISSING, in_csv
 from calibsft.reproduction.verdicts import Judged, Outcome, Verdict, deciding
 from calibsft.reproduction.wording import comparison, tally
@@ -54,7 +55,7 @@ def _part(
     claims = tuple(_claim_row(one, experiment) for one in verdicts)
     checks = tuple(_check_row(one, judged, experiment) for one in verdicts for judged in one.checks)
     header = ("Claim", "Decided by", *HEADER)
-    said = ((one.claim.text, _why(one, reasons)) for one in verdicts)
+    said = ((one.claim.text, _why(one, experiment, reasons)) for one in verdicts)
     return VerdictPart(
         title,
         Table(title, header, claims, labels=len(header)),
@@ -78,14 +79,18 @@ def _check_row(verdict: Verdict, judged: Judged, experiment: Experiment | None) 
 
 
 def _numbers(verdict: Verdict, judged: Judged) -> tuple[Cell, Cell, Cell]:
-    check, gap = judged.check, judged.difference
+    check, paper = judged.check, _in_paper(verdict.claim.experiment, judged.check)
     return (
-        Cell(_against(check, *_in_paper(verdict.claim.experiment, check), verdict.claim.paper_text)),
+        Cell(_against(check, *paper, verdict.claim.paper_text)),
         Cell(_against(check, judged.left, judged.right)),
-        Cell(MISSING)
-        if np.isnan(gap.value)
-        else Cell(f"{gap.value:+.3f}", span=f"{gap.low:+.3f} – {gap.high:+.3f}"),
+        _difference(judged.difference),
     )
+
+
+def _difference(gap: Estimate) -> Cell:
+    if np.isnan(gap.value):
+        return Cell(MISSING)
+    return Cell(f"{gap.value:+.3f}", span="" if np.isnan(gap.low) else f"{gap.low:+.3f} – {gap.high:+.3f}")
 
 
 def _marked(outcome: Outcome, span: str = "") -> Cell:
@@ -97,12 +102,18 @@ def _against(check: Check, left: float | None, right: float | None, otherwise: s
         return otherwise or MISSING
     if np.isnan(left) or np.isnan(right):
         return MISSING
-    return f"{left:.3f}" if isinstance(check.right, float) else f"{left:.3f} against {right:.3f}"
+    times = f"{check.times:g} × " if check.times != 1 else ""
+    return f"{left:.3f}" if isinstance(check.right, float) else f"{left:.3f} against {times}{right:.3f}"
 
 
-def _why(verdict: Verdict, reasons: Mapping[str, str]) -> str:
+def _why(verdict: Verdict, experiment: Experiment | None, reasons: Mapping[str, str]) -> str:
     """The reason that was written for a claim that does not simply hold, or what there is no value for."""
-    return "" if verdict.outcome is Outcome.HOLDS else reasons.get(verdict.claim.id, verdict.untestable)
+    if verdict.outcome is Outcome.HOLDS:
+        return ""
+    found = deciding(verdict)
+    missing = f"there is no value for: {comparison(found.check, experiment)}" if found else ""
+    without = missing if verdict.outcome is Outcome.UNTESTABLE else ""
+    return reasons.get(verdict.claim.id, verdict.untestable or without)
 
 
 def checks_text(verdicts: Sequence[Verdict]) -> str:

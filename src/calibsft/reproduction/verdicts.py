@@ -41,7 +41,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A claim with its outcome and its checks; `untestable` says why there are none."""
+    """A claim with its outcome and its checks; `untestable` says why it has none."""
 
     claim: Claim
     outcome: Outcome
@@ -56,10 +56,7 @@ def judge(claim: Claim, rows: Rows | None) -> Verdict:
     if rows is None:
         return Verdict(claim, Outcome.UNTESTABLE, "its experiment was not run")
     checks = tuple(judge_check(check, rows) for check in claim.checks)
-    outcome = _together([judged.outcome for judged in checks])
-    without = [judged.check for judged in checks if judged.outcome is Outcome.UNTESTABLE]
-    untestable = f"there is no value for {' and '.join(map(': '.join, without[0].cells))}" if without else ""
-    return Verdict(claim, outcome, untestable if outcome is Outcome.UNTESTABLE else "", checks)
+    return Verdict(claim, _together([judged.outcome for judged in checks]), checks=checks)
 
 
 def judge_check(check: Check, rows: Rows) -> Judged:

@@ -13,16 +13,16 @@ from calibsft.reproduction.verdicts import Outcome, Verdict
 WORDS = {
     "below_half": "below 0.5",
     "count": "number",
-    "drop": "drop of",
     "gain_in_sd": "gain in standard deviations",
     "gap": "|confidence − Pass@1|",
-    "other": "elsewhere:",
-    "overconfident": "ECE above 0.25:",
+    "other": "elsewhere",
+    "overconfident": "over-confident",
     "pairs": "all pairs",
     "sd": "standard deviation",
     "seeds_better": "seeds with a gain",
-    "six": "the six:",
+    "six": "of the six",
 }
+NUMBER = re.compile(r"[0-9.]+")
 # A dot parts the words of a column's name, but for the one in a number: eps0.01.loss.
 DOT = re.compile(r"\.(?!\d)")
 
@@ -35,18 +35,23 @@ def comparison(check: Check, experiment: Experiment | None) -> str:
 
 def _compared(check: Check, experiment: Experiment | None) -> str:
     titles = {column.name: column.title for column in experiment.columns} if experiment else {}
-    row, column = check.left[0], titles.get(check.left[1]) or column_words(check.left[1])
+    row, column = _row(check.left[0]), titles.get(check.left[1]) or column_words(check.left[1])
     close = f"within {check.margin:g} of" if check.margin else "equal to"
     how = {"below": "below", "above": "above", "close": close}[check.relation]
     how += f" {check.times:g} ×" if check.times != 1 else ""
     if isinstance(check.right, float):
         return f"{column}: {row} {how} {check.right:g}"
-    other_row, other = check.right[0], titles.get(check.right[1]) or column_words(check.right[1])
+    other_row, other = _row(check.right[0]), titles.get(check.right[1]) or column_words(check.right[1])
     if other == column:
         return f"{column}: {row} {how} {other_row}"
     if other_row == row:
         return f"{row}: {column} {how} {other}"
     return f"{column} of {row} {how} {other} of {other_row}"
+
+
+def _row(name: str) -> str:
+    """The rows of the mixing weight are called by their number alone."""
+    return f"λ = {name}" if NUMBER.fullmatch(name) else name
 
 
 def column_words(name: str) -> str:

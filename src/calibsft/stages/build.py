@@ -19,7 +19,7 @@ from calibsft.responses.formats import Format, get_format
 from calibsft.responses.settings import DEFAULT_FORMAT, FormatName
 from calibsft.settings import Mark, Metavar, Seed
 from calibsft.stages.common import ColumnNames
-from calibsft.stages.graded_rollouts import GradedRollouts, evidence_hashes
+from calibsft.stages.graded_rollouts import GradedRollouts, evidence_hashes, require_evidence
 from calibsft.stages.published import PublishedStage
 from calibsft.stages.stage import Facts
 from calibsft.targets import TargetSection, get_target
@@ -104,8 +104,17 @@ class BuildStage(PublishedStage):
 
     def inputs(self) -> dict[str, str]:
         if not self._is_run:
-            return {"pool": file_hash(self.source[0]), **evidence_hashes(self.evidence)}
+            return self._file_inputs()
         return self._folders.inputs()
+
+    def _file_inputs(self) -> dict[str, str]:
+        path = self.source[0]
+        content = file_hash(path)
+        if len(self.evidence) > 1:
+            raise InputError(f"{path}: a file has one folder of evidence; give --evidence once")
+        for folder in self.evidence:
+            require_evidence(folder, "responses", content, path)
+        return {"pool": content, **evidence_hashes(self.evidence)}
 
     def shaped_by(self) -> dict[str, Any]:
         shaping = {**super().shaped_by(), "from_format": self.from_format or self.sampled_format().name}
@@ -130,9 +139,14 @@ class BuildStage(PublishedStage):
         origin = self._folders.lineage() if self._is_run else {}
         step = WARMUP if imitates else CALIBSFT
         facts = {**origin, "step": step, "rows": summary.rows, "group_size": summary.group_size}
+        needed = get_target(self.targets.name).evidence
         # Which models and rubrics the labels come from.
-        measured = [read_manifest(one).get("evidence", {}) for one in self.evidence]
-        return {**facts, "evidence": measured} if measured else facts
+        named = [read_manifest(one).get("evidence", {}) for one in self.evidence if needed]
+        return (
+            {**facts, "evidence": [{name: one.get(name) for name in needed} for one in named]}
+            if named
+            else facts
+        )
 
     def results(self, folder: Path) -> dict[str, Any]:
         return BuildSummary.read(folder).to_json()

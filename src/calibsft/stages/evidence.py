@@ -24,7 +24,7 @@ class EvidenceStage(Stage):
     ```sh
     calibsft evidence rollouts --verdicts v --names mean-logprob --out e
     calibsft build rollouts --verdicts v --evidence e --target uait --out data
-    calibsft evidence pool.csv --names cluster-share --embedding-model M --similarity auto --out e
+    calibsft evidence pool.csv --names cluster-share --embedding-model M --out e
     calibsft build pool.csv --evidence e --target sayself --out data
     ```
 
@@ -66,11 +66,12 @@ class EvidenceStage(Stage):
 
     def inputs(self) -> dict[str, str]:
         if not self.rollouts.is_dir():
+            hashed = {"responses": file_hash(self.rollouts)}
             if self.verdicts:
                 raise InputError(
                     f"{self.rollouts}: a file of responses needs no verdicts; leave --verdicts out"
                 )
-            return {"responses": file_hash(self.rollouts)}
+            return hashed
         return verified(self.rollouts, self._verdicts)
 
     def shaped_by(self) -> dict[str, Any]:

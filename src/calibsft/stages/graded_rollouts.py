@@ -45,6 +45,8 @@ class GradedRollouts:
         found: dict[str, str] = {}
         for number, pair in enumerate(zip(self.rollouts, self.verdicts, strict=True)):
             found |= {_numbered(stage, number): content for stage, content in verified(*pair).items()}
+        for number, folder in enumerate(self.evidence):
+            require_evidence(folder, "rollout", found[_numbered("rollout", number)], self.rollouts[number])
         return found | evidence_hashes(self.evidence)
 
     def format(self, given: Format | None) -> Format:
@@ -72,6 +74,14 @@ class GradedRollouts:
         """The lineage of the model that gave the responses, where it is known and the same for all of them."""
         known = [lineage_in(folder) for folder in self.rollouts]
         return known[0] if all(facts == known[0] for facts in known) else {}
+
+
+def require_evidence(folder: Path, kind: str, content: str, responses: Path) -> None:
+    """Refuse evidence of other responses: their keys may be the same."""
+    if read_manifest(folder)["inputs"].get(kind) != content:
+        raise InputError(
+            f"{folder}: this is not evidence of the responses in {responses}; run calibsft evidence {responses} first"
+        )
 
 
 def evidence_hashes(folders: Folders) -> dict[str, str]:

@@ -64,7 +64,7 @@ def test_sayself_on_a_file_by_an_encoder_whose_similarity_the_rule_chooses(
     options: dict[str, Any] = {"embedding_model": str(random_checkpoint), "device": "cpu"}
     measure(rollouts=pool, names=["cluster-share"], out=folder, similarity="auto", **options)
     told = capsys.readouterr().err
-    assert "the largest difference is the rule" in told
+    assert "the rule: the largest difference, on the first 16 responses" in told
     chosen = read_manifest(folder)["similarity"]
     assert f"similarity {chosen:g} links" in told and 0 < chosen <= 1
     shares = read_evidence(folder).collect()["cluster-share"]
@@ -83,7 +83,7 @@ def test_a_similarity_that_was_named_is_kept_and_what_it_links_is_said(
     options: dict[str, Any] = {"embedding_model": str(random_checkpoint), "device": "cpu"}
     measure(rollouts=written(tmp_path), names=["cluster-share"], out=folder, similarity=0.5, **options)
     assert "similarity 0.5 links" in capsys.readouterr().err
-    assert read_manifest(folder)["similarity"] == 0.5
+    assert "similarity" not in read_manifest(folder), "the instrument names it"
 
 
 def test_uait_on_a_file_with_log_probabilities(tmp_path: Path) -> None:
@@ -105,24 +105,53 @@ def test_lovec_on_a_file_names_its_judge_and_rubric(tmp_path: Path, server: Serv
     ]
 
 
-def test_other_evidence_is_another_training_set(tmp_path: Path) -> None:
+def test_evidence_of_another_file_is_refused(tmp_path: Path) -> None:
     for name, first in {"one": -0.1, "two": -0.2}.items():
         pool = written(tmp_path, mean_logprob=[first] * 16)
         measure(rollouts=pool, names=["mean-logprob"], out=tmp_path / name)
     options: dict[str, Any] = {"source": pool, "target": "uait", "balance": False, "out": tmp_path / "data"}
-    build(evidence=tmp_path / "one", **options)
+    with pytest.raises(InputError, match=r"one: this is not evidence of the responses in .*pool\.jsonl"):
+        build(evidence=tmp_path / "one", **options)
+    build(evidence=tmp_path / "two", **options)
+    with pytest.raises(InputError, match="a file has one folder of evidence"):
+        build(evidence=[tmp_path / "two", tmp_path / "two"], **options)
+
+
+def test_new_evidence_of_a_file_is_another_training_set(tmp_path: Path, server: Server) -> None:
+    pool, folder = written(tmp_path), tmp_path / "evidence"
+    options: dict[str, Any] = {"source": pool, "target": "lovec", "balance": False, "out": tmp_path / "data"}
+    for score in ("7", "9"):
+        server.answer = lambda body, score=score: (200, score)
+        judge = {"judge": score, "judge_url": server.url}
+        measure(rollouts=pool, names=["judge-score"], out=folder, fresh=True, **judge)
+        if score == "7":
+            build(evidence=folder, **options)
     with pytest.raises(InputError, match="evidence"):
-        build(evidence=tmp_path / "two", **options)
+        build(evidence=folder, **options)
+
+
+def test_other_columns_of_a_file_play_no_part(tmp_path: Path) -> None:
+    names = ["part", "row", "at", "answer", "n"]
+    pool = written(tmp_path, **{name: ["x", "y"] * 8 for name in names})
+    (only,) = file_parts(pool)
+    assert len(only.rows()) == 16 and only.rows()["answer"].to_list()[:2] == ["36", "30"]
 
 
 def test_what_a_file_lacks_is_one_sentence(tmp_path: Path) -> None:
     pool = written(tmp_path)
-    with pytest.raises(InputError, match="mean-logprob needs the columns mean_logprob; add them to the file"):
+    with pytest.raises(
+        InputError, match=r"mean-logprob needs mean_logprob, .* add the column, or give rollouts"
+    ):
         measure(rollouts=pool, names=["mean-logprob"], out=tmp_path / "a")
-    with pytest.raises(InputError, match="answer-votes needs the columns kind, tolerance, grade"):
+    with pytest.raises(
+        InputError, match=r"answer-votes needs kind, tolerance, grade, .* do not have; give rollouts"
+    ):
         measure(rollouts=pool, names=["answer-votes"], out=tmp_path / "b")
     with pytest.raises(InputError, match="a file of responses needs no verdicts"):
         measure(rollouts=pool, verdicts=tmp_path, names=["mean-logprob"], out=tmp_path / "c")
+    nested = written(tmp_path, mean_logprob=[[-0.5]] * 16)
+    with pytest.raises(InputError, match="column mean_logprob holds lists or records; write one number"):
+        measure(rollouts=nested, names=["mean-logprob"], out=tmp_path / "n")
     wrong = written(tmp_path, mean_logprob=[0.5] * 16)
     with pytest.raises(InputError, match=r"mean_logprob '0.5' is not a log-probability \(16 such rows\)"):
         measure(rollouts=wrong, names=["mean-logprob"], out=tmp_path / "d")

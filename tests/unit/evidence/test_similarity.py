@@ -5,7 +5,7 @@ import pytest
 
 from calibsft.errors import InputError
 from calibsft.evidence.settings import EvidenceSettings
-from calibsft.evidence.similarity import Similarities
+from calibsft.evidence.similarity import MOST, Similarities
 from calibsft.settings.validation import validated
 
 
@@ -17,7 +17,7 @@ def turned(*degrees: float) -> np.ndarray:
 def test_the_rule_takes_the_similarity_that_tells_answers_apart_best() -> None:
     found = Similarities()
     # Two groups of answers, 5 degrees wide and 40 degrees apart: cos 5° is .996, cos 40° is .766.
-    found.add(turned(0, 5, 45, 50), ["56", "56", "54", "54"])
+    found.add(turned(0, 5, 45, 50), range(4), ["56", "56", "54", "54"])
     best = found.best()
     assert best is not None and (best.same, best.different, best.pairs) == (1, 0, 6)
     assert best.similarity == 0.99, "the highest of equally good ones"
@@ -25,10 +25,38 @@ def test_the_rule_takes_the_similarity_that_tells_answers_apart_best() -> None:
     assert low is not None and (low.same, low.different) == (1, 1)
 
 
+def test_a_similarity_between_two_hundredths_is_told_as_it_is() -> None:
+    found = Similarities(0.985)
+    found.add(turned(0, 9.9, 90), range(3), ["1", "1", "2"])  # cos 9.9° is .9851
+    given, best = found.at(0.985), found.best()
+    assert given is not None and (given.similarity, given.same) == (0.985, 1)
+    assert best is not None and best.similarity == 0.98, "the rule chooses hundredths"
+
+
+def test_equal_texts_are_alike_whatever_rounding_makes_of_their_vectors() -> None:
+    found = Similarities()
+    found.add(turned(0, 3, 90), [7, 7, 8], ["1", "1", "2"])
+    best = found.best()
+    assert best is not None and (best.similarity, best.same) == (1, 1)
+
+
+def test_where_other_answers_are_the_more_similar_ones_there_is_no_choice() -> None:
+    found = Similarities()
+    found.add(turned(0, 50, 1), range(3), ["1", "1", "2"])
+    assert found.best() is None
+
+
+def test_of_a_question_with_very_many_responses_the_first_are_looked_at() -> None:
+    found = Similarities()
+    found.add(np.ones((5000, 1)), range(5000), ["1", "2"] * 2500)
+    low = found.at(0.5)
+    assert low is not None and low.pairs == MOST * (MOST - 1) // 2
+
+
 def test_pairs_are_counted_within_questions_and_a_response_without_an_answer_not_at_all() -> None:
     found = Similarities()
-    found.add(turned(0, 0, 90), ["1", "1", None])
-    found.add(turned(0, 60), ["1", " 2 "])
+    found.add(turned(0, 0, 90), [0, 0, 1], ["1", "1", None])
+    found.add(turned(0, 60), range(2), ["1", " 2 "])
     best = found.best()
     assert best is not None and best.pairs == 2
     assert str(best).startswith(
@@ -38,7 +66,7 @@ def test_pairs_are_counted_within_questions_and_a_response_without_an_answer_not
 
 def test_answers_are_the_same_whatever_their_case_and_white_space() -> None:
     found = Similarities()
-    found.add(turned(0, 0, 90), ["New  York", " new york ", "Rome"])
+    found.add(turned(0, 0, 90), range(3), ["New  York", " new york ", "Rome"])
     best = found.best()
     assert best is not None and (best.same, best.different, best.pairs) == (1, 0, 3)
 
@@ -46,7 +74,7 @@ def test_answers_are_the_same_whatever_their_case_and_white_space() -> None:
 @pytest.mark.parametrize("answers", [["1", "1"], ["1", "2"], ["1", None], []])
 def test_without_pairs_of_both_kinds_there_is_no_choice(answers: list[str | None]) -> None:
     found = Similarities()
-    found.add(turned(*range(len(answers))), answers)
+    found.add(turned(*range(len(answers))), range(len(answers)), answers)
     assert found.best() is None and found.at(0.98) is None
 
 
