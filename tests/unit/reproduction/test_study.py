@@ -113,10 +113,7 @@ def test_the_document_has_everything(as_claimed: Judged, tmp_path: Path) -> None
         assert result.experiment.title in text
         assert (tmp_path / "tables" / f"{result.experiment.name}.tex").read_text().count("tabular") % 2 == 0
     assert "- **RLVR improves" in text and "Because it &lt;b&gt;is&lt;/b&gt; so." in text
-    assert (
-        "There is no value for" in text
-        or "there is no value for: ID risk@0.1: RLCR + CalibSFT below 0.1" in text
-    )
+    assert "there is no value for: ID risk@0.1: RLCR + CalibSFT below 0.1" in text
     assert "(figures/verdicts.svg)" in text and (tmp_path / "figures/verdicts-dark.png").is_file()
     page = (tmp_path / "reproduction.html").read_text()
     assert "<b>is</b>" not in page and "http" not in page.partition("<main>")[2]
