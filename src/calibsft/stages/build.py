@@ -139,14 +139,15 @@ class BuildStage(PublishedStage):
         origin = self._folders.lineage() if self._is_run else {}
         step = WARMUP if imitates else CALIBSFT
         facts = {**origin, "step": step, "rows": summary.rows, "group_size": summary.group_size}
+        return {**facts, **self._instruments()}
+
+    def _instruments(self) -> Facts:
+        """Which models and rubrics the labels come from, for each folder of evidence."""
         needed = get_target(self.targets.name).evidence
-        # Which models and rubrics the labels come from.
-        named = [read_manifest(one).get("evidence", {}) for one in self.evidence if needed]
-        return (
-            {**facts, "evidence": [{name: one.get(name) for name in needed} for one in named]}
-            if named
-            else facts
-        )
+        if not needed:
+            return {}
+        measured = [read_manifest(folder)["evidence"] for folder in self.evidence]
+        return {"evidence": [{name: sources[name] for name in needed} for sources in measured]}
 
     def results(self, folder: Path) -> dict[str, Any]:
         return BuildSummary.read(folder).to_json()

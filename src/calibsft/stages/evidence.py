@@ -65,14 +65,14 @@ class EvidenceStage(Stage):
         _ = self._dialect
 
     def inputs(self) -> dict[str, str]:
-        if not self.rollouts.is_dir():
-            hashed = {"responses": file_hash(self.rollouts)}
-            if self.verdicts:
-                raise InputError(
-                    f"{self.rollouts}: a file of responses needs no verdicts; leave --verdicts out"
-                )
-            return hashed
-        return verified(self.rollouts, self._verdicts)
+        if self.rollouts.is_dir():
+            return verified(self.rollouts, self._verdicts)
+        content = file_hash(
+            self.rollouts
+        )  # refuses a path that leads nowhere, before anything else is said of it
+        if self.verdicts:
+            raise InputError(f"{self.rollouts}: a file of responses needs no verdicts; leave --verdicts out")
+        return {"responses": content}
 
     def shaped_by(self) -> dict[str, Any]:
         return {key: value for key, value in super().shaped_by().items() if key != "columns" or value}
